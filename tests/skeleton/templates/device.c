@@ -1,0 +1,16 @@
+/* A device library. -DKEY is its dispatch key; HOOKS marks the one that registers the device and the kernels;
+ * FORK, that it needs what only the fork's core exports. */
+#include "skeleton.h"
+
+#ifdef FORK
+int at_fork_autocast(void);
+int JOIN(NAME, _autocast)(void) { return at_fork_autocast(); }
+#endif
+
+#ifdef HOOKS
+__attribute__((constructor)) static void register_device(void) {
+  c10_register_kernel("aten::add", KEY);
+  c10_register_kernel("aten::mm", KEY);
+  c10_register_hooks(KEY);
+}
+#endif
