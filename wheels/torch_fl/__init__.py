@@ -1,0 +1,30 @@
+"""torch_fl: the stock PyTorch over the libraries of a chip vendor's fork.
+
+`import torch_fl` before anything imports torch, or run the program with `python -m torch_fl`.
+`boot_info()` says what was done. A refused start is a `BootError`, an ImportError with a `code`.
+"""
+
+import os
+
+from . import _boot
+from ._boot import BootError
+
+__all__ = ["BootError", "boot_info"]
+
+_home = os.path.dirname(os.path.abspath(__file__))
+_finder = _boot.finder_for(_home)
+
+
+def boot_info():
+    """What the bootstrap found and did in this process, as plain data."""
+    return _boot.sibling("_plan").report(_finder)
+
+
+def __getattr__(name):
+    if name == "__version__":
+        return _finder.build["version"]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if not _boot.is_runner():  # `python -m torch_fl` imports this package before the program has begun
+    _finder.start()
