@@ -95,7 +95,8 @@ impl Workshop {
 
     /// Compiles `library` for the build `build` and returns its bytes; what it needs was compiled before.
     pub(crate) fn library(&mut self, library: &Library, build: &str) -> Result<Vec<u8>, Error> {
-        let mut flags = vec!["-shared".to_owned(), "-fPIC".to_owned(), format!("-Wl,-soname,{}", library.name)];
+        let mut flags =
+            vec!["-shared".to_owned(), "-fPIC".to_owned(), format!("-Wl,-soname,{}", library.name)];
         flags.push(format!("-DBUILD=\"{build}\""));
         flags.push(format!("-DNAME={}", ident(&library.name)));
         let uses = library.needed.iter().map(|name| format!("{}_build", ident(name)));
@@ -119,7 +120,10 @@ impl Workshop {
     /// Compiles a program.
     pub(crate) fn program(&mut self, program: &Library) -> Result<Vec<u8>, Error> {
         // What the needed libraries need in turn is looked for at run time, not here.
-        self.cc(program, vec!["-pie".to_owned(), "-fPIE".to_owned(), "-Wl,--allow-shlib-undefined".to_owned()])
+        self.cc(
+            program,
+            vec!["-pie".to_owned(), "-fPIE".to_owned(), "-Wl,--allow-shlib-undefined".to_owned()],
+        )
     }
 
     fn cc(&mut self, library: &Library, mut flags: Vec<String>) -> Result<Vec<u8>, Error> {
@@ -128,8 +132,12 @@ impl Workshop {
         let out = out.join(&library.name);
         match &library.search {
             Search::Absent => {}
-            Search::Rpath(path) => flags.extend(["-Wl,--disable-new-dtags".into(), format!("-Wl,-rpath,{path}")]),
-            Search::Runpath(path) => flags.extend(["-Wl,--enable-new-dtags".into(), format!("-Wl,-rpath,{path}")]),
+            Search::Rpath(path) => {
+                flags.extend(["-Wl,--disable-new-dtags".into(), format!("-Wl,-rpath,{path}")])
+            }
+            Search::Runpath(path) => {
+                flags.extend(["-Wl,--enable-new-dtags".into(), format!("-Wl,-rpath,{path}")])
+            }
         }
         let mut command = Command::new("cc");
         command
@@ -143,10 +151,10 @@ impl Workshop {
             .args(&flags)
             .arg(library.source);
         for name in &library.needed {
-            let path = self.built.get(name).ok_or_else(|| Error::Graph {
-                library: library.name.clone(),
-                needed: name.clone(),
-            })?;
+            let path = self
+                .built
+                .get(name)
+                .ok_or_else(|| Error::Graph { library: library.name.clone(), needed: name.clone() })?;
             command.arg(path);
         }
         command.arg("-o").arg(&out);
@@ -188,7 +196,10 @@ mod tests {
 
     #[test]
     fn a_version_inherits_from_the_one_before() {
-        let versions = [("A_1".to_owned(), vec!["f".to_owned()]), ("A_2".to_owned(), vec!["g".to_owned(), "h".to_owned()])];
+        let versions = [
+            ("A_1".to_owned(), vec!["f".to_owned()]),
+            ("A_2".to_owned(), vec!["g".to_owned(), "h".to_owned()]),
+        ];
         assert_eq!(version_script(&versions), "A_1 { global: f; } ;\nA_2 { global: g; h; local: *; } A_1;\n");
     }
 }

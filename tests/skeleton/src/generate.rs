@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::Serialize;
-use torchfl_manifest::Manifest;
+use torchfl_manifest::{Manifest, Swap};
 
 use crate::Error;
 use crate::compile::{Library, Search, Workshop, ident};
 use crate::pack::{Dist, Tree};
 use crate::python::Python;
-use crate::recipe::{Recipe, Swap};
+use crate::recipe::{Provided, Recipe};
 use crate::template::{self, fill};
 use crate::torch;
 
@@ -46,7 +46,7 @@ impl Skeleton {
     /// # Errors
     /// See [`Error`]; what failed is not written.
     pub fn generate(manifest: &Manifest, out_dir: &Path, python: &Path) -> Result<Generated, Error> {
-        let recipe = Recipe::of(manifest)?;
+        let recipe = Recipe::of(manifest);
         let python = Python::ask(python)?;
         fs::create_dir_all(out_dir)?;
         let out_dir = fs::canonicalize(out_dir)?;
@@ -144,7 +144,13 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn write(&self, names: &Recipe, python: &Python, stubs: &[Library], dir: &Path) -> Result<PathBuf, Error> {
+    fn write(
+        &self,
+        names: &Recipe,
+        python: &Python,
+        stubs: &[Library],
+        dir: &Path,
+    ) -> Result<PathBuf, Error> {
         let mut workshop = Workshop::open(&python.include)?;
         for library in stubs {
             workshop.library(library, self.name)?;
@@ -207,18 +213,21 @@ impl Build<'_> {
         let attributes = self.recipe.map_or(&none, |recipe| &recipe.attributes);
         let value = |name: &str| attributes.get(name).map_or("None".to_owned(), |v| format!("'{v}'"));
         let version = format!("{release}+{}", self.local);
-        let mut text = fill(template::VERSION_PY, &[
-            ("VERSION", &version),
-            ("CUDA", &value("cuda")),
-            // One commit for both builds, as where a fork is built from a release.
-            ("GIT", "0123456789abcdef0123456789abcdef01234567"),
-            ("HIP", &value("hip")),
-            ("ROCM", &value("rocm")),
-            ("XPU", &value("xpu")),
-        ]);
+        let mut text = fill(
+            template::VERSION_PY,
+            &[
+                ("VERSION", &version),
+                ("CUDA", &value("cuda")),
+                // One commit for both builds, as where a fork is built from a release.
+                ("GIT", "0123456789abcdef0123456789abcdef01234567"),
+                ("HIP", &value("hip")),
+                ("ROCM", &value("rocm")),
+                ("XPU", &value("xpu")),
+            ],
+        );
         for (name, value) in attributes {
             if !["cuda", "hip", "rocm", "xpu"].contains(&name.as_str()) {
-                text += &format!("{name}: Optional[str] = '{value}'\n");
+                text += &format!("{name} = '{value}'\n");
             }
         }
         for marker in self.recipe.iter().flat_map(|recipe| &recipe.markers) {
@@ -231,7 +240,11 @@ impl Build<'_> {
 
     fn requires(&self) -> Vec<String> {
         let provided = self.recipe.iter().flat_map(|recipe| &recipe.provided);
-        provided.map(|p| format!("{}=={}; platform_system == \"Linux\"", p.dist, p.version)).collect()
+        let line = |p: &Provided| {
+            let pin = if p.pinned { format!("=={}", p.version) } else { String::new() };
+            format!("{}{pin}; platform_system == \"Linux\"", p.dist)
+        };
+        provided.map(line).collect()
     }
 
     fn licences(&self) -> Vec<(String, String)> {

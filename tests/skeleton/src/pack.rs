@@ -6,6 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use torchfl_wheel::{
+    Compression, Entry, Metadata, MetadataVersion, Options, WheelFile, WheelName, Writer as _, ZipWriter,
+    escape_name,
+};
 
 use crate::Error;
 
@@ -63,42 +67,34 @@ pub(crate) struct Dist<'a> {
 impl Dist<'_> {
     /// Writes the wheel of `tree` into `dir` and returns its path.
     pub(crate) fn write(&self, mut tree: Tree, dir: &Path) -> Result<PathBuf, Error> {
-        let escaped = self.name.replace(['-', '.'], "_");
-        let info = format!("{escaped}-{}.dist-info", self.version);
+        let name = format!("{}-{}-{}.whl", escape_name(self.name), self.version, self.tag);
+        let name: WheelName = name.parse()?;
+        let info = name.dist_info();
         for (path, text) in &self.licences {
             tree.add(format!("{info}/licenses/{path}"), text.as_str());
         }
-        tree.add(format!("{info}/METADATA"), self.metadata());
-        let pure = if self.tag.ends_with("-any") { "true" } else { "false" };
-        let wheel = format!(
-            "Wheel-Version: 1.0\nGenerator: torchfl-skeleton ({})\nRoot-Is-Purelib: {pure}\nTag: {}\n",
-            env!("CARGO_PKG_VERSION"),
-            self.tag
-        );
-        tree.add(format!("{info}/WHEEL"), wheel);
+        tree.add(format!("{info}/METADATA"), self.metadata(&name).render()?);
+        let generator = concat!("torchfl-skeleton ", env!("CARGO_PKG_VERSION"));
+        tree.add(format!("{info}/WHEEL"), WheelFile::new(&name, generator, false).render()?);
+
         fs::create_dir_all(dir)?;
-        let path = dir.join(format!("{escaped}-{}-{}.whl", self.version, self.tag));
-        let names: Vec<String> = tree.0.keys().map(|n| format!("{n},,\n")).collect();
-        tree.add(format!("{info}/RECORD"), names.concat() + &format!("{info}/RECORD,,\n"));
-        let mut zip = zip::ZipWriter::new(fs::File::create(&path)?);
-        for (name, member) in tree.0 {
-            let o = zip::write::SimpleFileOptions::default().unix_permissions(if member.executable { 0o755 } else { 0o644 });
-            zip.start_file(name, o).unwrap();
-            zip.write_all(&member.bytes)?;
-        }
-        zip.finish().unwrap();
+        let options = Options { compression: Compression::Fast, ..Options::default() };
+        let mut writer = ZipWriter::create(dir, &name, options)?;
+        let path = writer.path().to_owned();
+        let entries = tree.0.into_iter();
+        let entry =
+            |(path, member): (String, Member)| Entry::bytes(path, member.bytes).executable(member.executable);
+        writer.add_all(entries.map(entry).collect())?;
+        Box::new(writer).finish()?;
         Ok(path)
     }
 
-    fn metadata(&self) -> String {
-        let mut text = format!("Metadata-Version: 2.4\nName: {}\nVersion: {}\n", self.name, self.version);
-        text += &format!("Summary: {}\nLicense-Expression: Apache-2.0\n", self.summary);
-        for (path, _) in &self.licences {
-            text += &format!("License-File: {path}\n");
-        }
-        for requirement in &self.requires {
-            text += &format!("Requires-Dist: {requirement}\n");
-        }
-        text
+    fn metadata(&self, name: &WheelName) -> Metadata {
+        let mut metadata = Metadata::new(MetadataVersion::V2_4, self.name, &name.version);
+        metadata.push("Summary", self.summary);
+        metadata.push("License-Expression", "Apache-2.0");
+        self.licences.iter().for_each(|(path, _)| metadata.push("License-File", path.as_str()));
+        self.requires.iter().for_each(|requirement| metadata.push("Requires-Dist", requirement.as_str()));
+        metadata
     }
 }

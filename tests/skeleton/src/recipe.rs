@@ -3,25 +3,20 @@
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
-use torchfl_manifest::Manifest;
+use torchfl_manifest::{Manifest, Root, Spanned, Swap};
+use torchfl_wheel::escape_name;
 
-use crate::Error;
-
-/// What a vendor's torch replaces of the stock one, or adds to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Swap {
-    Core,
-    Extra,
-    None,
-}
+/// The vendor that is made up.
+const SAMPLE: &str = "sim";
 
 /// Libraries that another wheel brings.
 #[derive(Debug, Clone)]
 pub(crate) struct Provided {
     /// The distribution's name.
     pub(crate) dist: String,
-    /// The version that the vendor torch's METADATA pins.
     pub(crate) version: String,
+    /// Whether the METADATA of the vendor's torch names that version.
+    pub(crate) pinned: bool,
     /// Where the libraries lie, relative to a site-packages folder.
     pub(crate) dir: String,
     pub(crate) libraries: Vec<String>,
@@ -58,19 +53,73 @@ pub(crate) struct Recipe {
     pub(crate) provided: Vec<Provided>,
 }
 
+impl Provided {
+    fn of(provided: &torchfl_manifest::Provided, sdk_version: &str) -> Provided {
+        // The METADATA of the vendor's torch pins the version, unless the manifest has to.
+        let own = provided
+            .version
+            .as_ref()
+            .map(|version| version.trim_start_matches(['=', '~', '>', ' ']).to_owned());
+        Provided {
+            dist: provided.dist.to_string(),
+            pinned: own.is_none(),
+            version: own.unwrap_or_else(|| sdk_version.to_owned()),
+            dir: provided.dir.as_ref().map_or_else(|| escape_name(&provided.dist), ToString::to_string),
+            libraries: strings(provided.libraries.iter()),
+        }
+    }
+}
+
+fn strings<'a, T: ToString + 'a>(values: impl IntoIterator<Item = &'a Spanned<T>>) -> Vec<String> {
+    values.into_iter().map(|value| value.value.to_string()).collect()
+}
+
+/// The local version of the vendor's torch. `sim` is made up, so nobody can take its skeleton for the real one.
+fn local(vendor: &str, sdk_version: &str, variant: Option<&str>) -> String {
+    let variant = variant.map_or(String::new(), |variant| format!(".{variant}"));
+    let skeleton = if vendor == SAMPLE { "" } else { ".skeleton" };
+    format!("{vendor}{sdk_version}{variant}{skeleton}")
+}
+
+/// The attributes of `torch.version` that the fork sets, with their values.
+fn attributes(manifest: &Manifest, sdk_version: &str) -> BTreeMap<String, String> {
+    let value = |text: &str| if text == "from-vendor" { sdk_version.to_owned() } else { text.to_owned() };
+    manifest.torch.attributes.iter().map(|(name, text)| (name.to_string(), value(text))).collect()
+}
+
+/// Where the SDK lies: its folder less the leading `/`, and the first folder of it that the search path names.
+fn sdk(manifest: &Manifest) -> Option<(String, String)> {
+    let entries = &manifest.bundle.as_ref()?.search_path;
+    let lib = entries.iter().find_map(|entry| entry.strip_prefix("{sdk}"))?.trim_matches('/');
+    let roots = &manifest.sdk.as_ref()?.roots;
+    let root = roots.iter().find_map(|root| match root {
+        Root::Path(path) => Some(path.trim_matches('/').to_owned()),
+        Root::Env(_) => None,
+    });
+    Some((root.unwrap_or_else(|| format!("opt/{}", manifest.vendor)), lib.to_owned()))
+}
+
+/// A path that the glob matches; its folders are taken as they are.
+fn path_for(glob: &str, vendor: &str) -> String {
+    match glob.rsplit_once('/') {
+        Some((dir, file)) => format!("{dir}/{}", name_for(file, vendor)),
+        None => name_for(glob, vendor),
+    }
+}
+
 /// A file name that the glob `pattern` matches: stars before `.so` become a hash, as `auditwheel` names the
 /// libraries that it carries along, those after it a version.
 pub(crate) fn name_for(pattern: &str, vendor: &str) -> String {
     if pattern == "*" {
-        return name_for("libblas*.so*", vendor);
+        return name_for(&format!("lib{vendor}blas*.so*"), vendor);
     }
     let (stem, end) = match pattern.find(".so") {
         Some(at) => pattern.split_at(at),
-        None => (pattern, ".so.0"),
+        None => (pattern, ".so.2"),
     };
     let digest = Sha256::digest(format!("{vendor} {pattern}"));
     let hash: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}{}", stem.replace('*', &format!("-{hash}")), end.replace('*', ".0"))
+    format!("{}{}", stem.replace('*', &format!("-{hash}")), end.replace(".*", ".2").replace('*', ".2"))
 }
 
 /// The file name of a host library: `libsimrt.so*` stands for `libsimrt.so.1`.
@@ -83,24 +132,42 @@ pub(crate) fn host_name(pattern: &str) -> String {
 
 impl Recipe {
     /// Reads the names out of a manifest.
-    pub(crate) fn of(m: &Manifest) -> Result<Recipe, Error> {
-        Ok(Recipe {
-            vendor: m.vendor.clone(),
-            local: format!("{}{}", m.vendor, m.sdk.version),
-            release: m.torch.release.clone(),
-            sdk_version: m.sdk.version.clone(),
-            swap: match m.torch.swap.as_str() { "core" => Swap::Core, "extra" => Swap::Extra, _ => Swap::None },
-            markers: m.torch.markers.clone(),
-            attributes: BTreeMap::new(),
-            probe: m.bundle.probe.clone(),
-            bundled: m.bundle.required.iter().chain(&m.bundle.optional).cloned().collect(),
-            included: m.bundle.include.iter().map(|p| { let (d, f) = p.rsplit_once('/').unwrap(); format!("{d}/{}", name_for(f, &m.vendor)) }).collect(),
-            preload: m.bundle.preload.clone(),
-            host: m.host.libraries.iter().map(|h| host_name(h)).collect(),
+    pub(crate) fn of(manifest: &Manifest) -> Recipe {
+        let vendor = manifest.vendor.to_string();
+        let sdk_version = manifest.sdk.as_ref().and_then(|sdk| sdk.version.as_ref());
+        let sdk_version = sdk_version.map_or("1.0".to_owned(), ToString::to_string);
+        let mut recipe = Recipe {
+            local: local(&vendor, &sdk_version, manifest.variant.as_deref().map(|variant| &**variant)),
+            release: manifest.torch.release.to_string(),
+            swap: *manifest.torch.swap,
+            markers: strings(&manifest.torch.markers),
+            attributes: attributes(manifest, &sdk_version),
+            probe: String::new(),
+            bundled: Vec::new(),
+            included: Vec::new(),
+            preload: Vec::new(),
+            host: Vec::new(),
             host_opened: Vec::new(),
-            sdk: m.bundle.search_path.iter().find_map(|p| p.strip_prefix("{sdk}/")).map(|l| (format!("opt/{}", m.vendor), l.to_owned())),
-            provided: m.provided.iter().map(|p| Provided { dist: p.dist.clone(), version: "1.0".into(), dir: p.dir.clone(), libraries: p.libraries.clone() }).collect(),
-        })
+            sdk: None,
+            provided: manifest.provided.iter().map(|provided| Provided::of(provided, &sdk_version)).collect(),
+            sdk_version,
+            vendor,
+        };
+        if let Some(bundle) = &manifest.bundle {
+            recipe.probe = bundle.probe.as_ref().map_or(String::new(), ToString::to_string);
+            recipe.bundled = strings(bundle.required.iter().chain(&bundle.optional));
+            recipe.included = bundle.include.iter().map(|glob| path_for(glob, &recipe.vendor)).collect();
+            recipe.preload = strings(&bundle.preload);
+        }
+        if let Some(host) = &manifest.host {
+            recipe.host_opened = strings(&host.dlopen);
+            recipe.host = host.libraries.iter().map(|glob| host_name(glob)).collect();
+            recipe.host.extend(recipe.host_opened.iter().cloned());
+            recipe.host.sort();
+            recipe.host.dedup();
+        }
+        recipe.sdk = sdk(manifest);
+        recipe
     }
 
     /// `sim` of `libtorch_sim.so`: how the fork calls its device.
@@ -117,7 +184,8 @@ impl Recipe {
 
     /// The library that registers the device: the probe, else the first `libtorch_*` that stock torch lacks.
     pub(crate) fn main(&self) -> Option<&str> {
-        let devices = || self.bundled.iter().filter(|n| n.starts_with("libtorch_") && !crate::torch::is_stock(n));
+        let devices =
+            || self.bundled.iter().filter(|n| n.starts_with("libtorch_") && !crate::torch::is_stock(n));
         devices().find(|n| **n == self.probe).or_else(|| devices().next()).map(String::as_str)
     }
 
@@ -134,7 +202,7 @@ mod tests {
     #[test]
     fn globs_give_names_that_they_match() {
         let name = name_for("*", "sim");
-        assert!(name.starts_with("libblas-") && name.ends_with(".so.0"), "{name}");
+        assert!(name.starts_with("libsimblas-") && name.ends_with(".so.2"), "{name}");
         assert!(name_for("libmagma*.so", "sim").ends_with(".so"));
         assert_eq!(host_name("libsimrt.so*"), "libsimrt.so.1");
         assert_eq!(host_name("libsimrt.so.*"), "libsimrt.so.1");

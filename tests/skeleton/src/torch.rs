@@ -1,7 +1,9 @@
 //! Which libraries a torch wheel holds and what each is linked against: PyTorch's own graph, and a fork's.
 
+use torchfl_manifest::Swap;
+
 use crate::compile::{Library, Search, ident};
-use crate::recipe::{Recipe, Swap};
+use crate::recipe::Recipe;
 
 /// `lib/` of the stock CPU torch, in an order in which each can be linked.
 const STOCK: &[&str] = &[
@@ -38,8 +40,12 @@ fn stock_library(name: &str) -> Library {
         "libtorch.so" => Library::new(name, "plain.c").needs(&["libtorch_cpu.so"]),
         "libtorch_global_deps.so" => Library::new(name, "plain.c").needs(&["libgomp.so.1"]),
         "libshm.so" => Library::new(name, "plain.c").needs(&["libtorch_cpu.so", "libc10.so", "libgomp.so.1"]),
-        _ => Library::new(name, "torch_python.c")
-            .needs(&["libtorch.so", "libshm.so", "libtorch_cpu.so", "libc10.so"]),
+        _ => Library::new(name, "torch_python.c").needs(&[
+            "libtorch.so",
+            "libshm.so",
+            "libtorch_cpu.so",
+            "libc10.so",
+        ]),
     }
 }
 
@@ -47,7 +53,8 @@ fn stock_library(name: &str) -> Library {
 /// differ as real forks' do: libraries that it carries along, device libraries, what the core is linked against,
 /// and search paths of every kind.
 pub(crate) fn fork(recipe: &Recipe) -> Vec<(String, Library)> {
-    let carried: Vec<(String, Library)> = recipe.included.iter().map(|path| (path.clone(), carried(path))).collect();
+    let carried: Vec<(String, Library)> =
+        recipe.included.iter().map(|path| (path.clone(), carried(path))).collect();
     let carried_names: Vec<String> = carried.iter().map(|(_, library)| library.name.clone()).collect();
     let mut libraries = carried;
     let mut add = |library: Library| libraries.push((format!("torch/lib/{}", library.name), library));
@@ -134,7 +141,8 @@ fn device_libraries(recipe: &Recipe, before_main: &[&str]) -> Vec<Library> {
 /// A later library: one that the opening order lists goes with the device's library; one that it does not list
 /// is opened lazily, and may then need the driver.
 fn other(recipe: &Recipe, name: &str) -> Library {
-    let library = device(recipe, name).needs(&recipe.c10().into_iter().collect::<Vec<_>>()).needs(&["libc10.so"]);
+    let library =
+        device(recipe, name).needs(&recipe.c10().into_iter().collect::<Vec<_>>()).needs(&["libc10.so"]);
     if recipe.preload.iter().any(|n| n == name) {
         library.needs(&recipe.main().into_iter().collect::<Vec<_>>()).search(long_rpath(recipe))
     } else {
@@ -176,7 +184,8 @@ fn long_rpath(recipe: &Recipe) -> Search {
 /// A search path as forks bring it along: their own folders, and many of the machine that built them.
 fn build_machine(recipe: &Recipe) -> String {
     let mut path = vec!["$ORIGIN".to_owned()];
-    let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(dir, _)| format!("$ORIGIN/../../{dir}"));
+    let folder =
+        |path: &str| path.rsplit_once('/').map_or(String::new(), |(dir, _)| format!("$ORIGIN/../../{dir}"));
     let folders = recipe.included.iter().map(|p| folder(p));
     path.extend(folders.chain(recipe.provided.iter().map(|p| format!("$ORIGIN/../../{}", p.dir))));
     path.dedup();
