@@ -1,0 +1,237 @@
+//! Writes a planned edit: into the file itself, journaled, or into a new file.
+#![allow(clippy::similar_names, reason = "`path` and `patch` are what this is about")]
+
+use std::fs::{File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use crate::error::Error;
+use crate::image::Image;
+use crate::journal::{self, Journal, Range};
+use crate::mapped::mapped;
+use crate::patch::{Edit, How, Patch, Patched};
+use crate::plan::plan;
+use crate::read_at::{FileAt, ReadAt};
+use crate::verify;
+
+/// Bytes copied at a time.
+const CHUNK: u64 = 1 << 20;
+
+/// Patches the file at `path` itself.
+///
+/// The bytes to be changed are first written to `.NAME.torchfl-journal` beside it and synced; then come the
+/// writes, a sync, a check by reading the file again, and the journal's removal. An interrupted patch is undone
+/// by the next one (or by [`crate::recover`]). Mode and owner stay; the modification time moves on, so that
+/// those who compare it notice.
+///
+/// Refused, unless there is nothing to change: a symbolic link, a file with more than one hard link, a file
+/// that a process has mapped. Processes that may not be looked at are not counted: [`crate::mapped`] tells
+/// how many there are.
+pub fn patch_in_place(path: &Path, edit: &Edit) -> Result<How, Error> {
+    check_regular(path)?;
+    let name = path.display().to_string();
+    if !journal::journal_path(path)?.exists() {
+        // Nothing is opened for writing where nothing is to be done.
+        let file = FileAt::open(path).map_err(|source| io_error(path, "open", source))?;
+        if plan(&file, &name, edit)?.how == How::Unchanged {
+            return Ok(How::Unchanged);
+        }
+    }
+    check_unshared(path)?;
+    let file = open_locked(path)?;
+    journal::recover_locked(path, &file)?;
+    let source = FileAt::new(file).map_err(|source| io_error(path, "look at", source))?;
+    let patch = plan(&source, &name, edit)?;
+    if patch.how == How::Unchanged {
+        return Ok(How::Unchanged);
+    }
+    let journal = Journal::of(&source, &patch).map_err(|source| io_error(path, "read", source))?;
+    let done = commit(path, &source, &patch, &journal, edit, &mut || Ok(()));
+    if done.is_err() && journal::journal_path(path)?.exists() {
+        // Best effort: where this fails as well, the journal stays for a later run.
+        let _ = journal::recover_locked(path, source.file());
+    }
+    done.map(|()| patch.how)
+}
+
+/// Writes a patched copy of `path` to `out`: a whole new file by rename, or none. `out` may be `path`; a file
+/// that shares its bytes with others then stops sharing. Where `out` is a symbolic link, the link is replaced.
+/// The permission bits are kept; owner and modification time are those of a new file.
+pub fn patch_to(path: &Path, out: &Path, edit: &Edit) -> Result<How, Error> {
+    let at = journal::journal_path(path)?;
+    if at.exists() {
+        return Err(Error::Journal { path: at, why: "the file beside it is half patched" });
+    }
+    let name = path.display().to_string();
+    let mut file = fs_err::File::open(path).map_err(|source| io_error(path, "open", source))?;
+    let meta = file.metadata().map_err(|source| io_error(path, "look at", source))?;
+    if !meta.is_file() {
+        return Err(Error::NotRegular { path: path.to_owned(), what: "not a file".to_owned() });
+    }
+    let view = file.file().try_clone().and_then(FileAt::new);
+    let view = view.map_err(|source| io_error(path, "open", source))?;
+    let patch = plan(&view, &name, edit)?;
+    let same = fs_err::metadata(out).is_ok_and(|out| (out.dev(), out.ino()) == (meta.dev(), meta.ino()));
+    if same && patch.how == How::Unchanged && !out.is_symlink() {
+        return Ok(How::Unchanged);
+    }
+    let fail = |action| move |source| io_error(out, action, source);
+    let folder = out.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let mut temp = tempfile::NamedTempFile::new_in(folder).map_err(fail("create"))?;
+    io::copy(&mut file, temp.as_file_mut()).map_err(fail("write"))?;
+    write_patch(temp.as_file(), &view, &patch, &mut || Ok(())).map_err(fail("write"))?;
+    let mode = Permissions::from_mode(meta.mode() & 0o777);
+    temp.as_file().set_permissions(mode).map_err(fail("set the mode of"))?;
+    temp.as_file().sync_all().map_err(fail("sync"))?;
+    check_written(&view, temp.as_file(), &name, &patch, edit)?;
+    temp.persist(out).map_err(|error| io_error(out, "rename", error.error))?;
+    journal::sync_folder(out)?;
+    Ok(patch.how)
+}
+
+/// Opens for writing, and takes the file's lock.
+pub(crate) fn open_locked(path: &Path) -> Result<File, Error> {
+    let opened = fs_err::OpenOptions::new().read(true).write(true).open(path);
+    let file: File = match opened {
+        // The kernel refuses to open a running program for writing.
+        Err(e) if e.kind() == io::ErrorKind::ExecutableFileBusy => {
+            return Err(Error::Mapped { path: path.to_owned(), pids: mapped(path)?.pids });
+        }
+        opened => opened.map_err(|source| io_error(path, "open for writing", source))?.into(),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.to_owned() }),
+        // Some network file systems have no locks; then two patches at a time are the caller's to avoid.
+        Err(TryLockError::Error(e)) if e.kind() == io::ErrorKind::Unsupported => Ok(file),
+        Err(TryLockError::Error(source)) => Err(io_error(path, "lock", source)),
+    }
+}
+
+fn io_error(path: &Path, action: &'static str, source: io::Error) -> Error {
+    Error::Io { path: path.to_owned(), action, source }
+}
+
+fn check_regular(path: &Path) -> Result<(), Error> {
+    let meta = fs_err::symlink_metadata(path).map_err(|source| io_error(path, "look at", source))?;
+    let what = if meta.is_symlink() {
+        let target = fs_err::read_link(path).unwrap_or_default();
+        format!("a symbolic link to {}", target.display())
+    } else if meta.is_file() {
+        return Ok(());
+    } else {
+        "not a file".to_owned()
+    };
+    Err(Error::NotRegular { path: path.to_owned(), what })
+}
+
+fn check_unshared(path: &Path) -> Result<(), Error> {
+    let meta = fs_err::metadata(path).map_err(|source| io_error(path, "look at", source))?;
+    if meta.nlink() > 1 {
+        return Err(Error::HardLinked { path: path.to_owned(), links: meta.nlink() });
+    }
+    let users = mapped(path)?;
+    if !users.pids.is_empty() {
+        return Err(Error::Mapped { path: path.to_owned(), pids: users.pids });
+    }
+    Ok(())
+}
+
+impl Journal {
+    /// What `patch` changes inside the old file; what lies beyond is undone by length.
+    fn of(source: &FileAt, patch: &Patch) -> io::Result<Self> {
+        let view = Patched::new(source, patch.clone());
+        let mut ranges = Vec::new();
+        for write in &patch.writes {
+            let len = write.end().min(source.len()).saturating_sub(write.offset) as usize;
+            if len > 0 {
+                let (mut old, mut new) = (vec![0; len], vec![0; len]);
+                source.read_exact_at(write.offset, &mut old)?;
+                view.read_exact_at(write.offset, &mut new)?;
+                ranges.push(Range { offset: write.offset, old, new });
+            }
+        }
+        Ok(Self { old_len: source.len(), new_len: patch.len, ranges })
+    }
+
+    /// The patch that undoes it, for reading the old file through the new one.
+    fn inverse(&self) -> Patch {
+        let writes = self.ranges.iter().map(|range| crate::patch::Write {
+            offset: range.offset,
+            data: crate::patch::Data::Bytes(range.old.clone()),
+        });
+        Patch { how: How::InPlace, len: self.old_len, writes: writes.collect() }
+    }
+}
+
+/// Journal, writes, sync, check, journal away. `step` is called before each change on disk; tests stop there.
+fn commit(
+    path: &Path,
+    source: &FileAt,
+    patch: &Patch,
+    journal: &Journal,
+    edit: &Edit,
+    step: &mut dyn FnMut() -> io::Result<()>,
+) -> Result<(), Error> {
+    journal.write(path, step)?;
+    let fail = |action| move |source| io_error(path, action, source);
+    write_patch(source.file(), source, patch, step).map_err(fail("write"))?;
+    step().map_err(fail("sync"))?;
+    source.file().sync_all().map_err(fail("sync"))?;
+    let name = path.display().to_string();
+    let now = FileAt::open(path).map_err(fail("open"))?;
+    let before = Patched::new(&now, journal.inverse());
+    verify::check_edit(&Image::open(&before, &name)?, &now, edit)?;
+    step().map_err(fail("write"))?;
+    journal::remove(path)
+}
+
+/// Applies `patch` to a file that holds the bytes of `source`.
+fn write_patch(
+    file: &File,
+    source: &FileAt,
+    patch: &Patch,
+    step: &mut dyn FnMut() -> io::Result<()>,
+) -> io::Result<()> {
+    let view = Patched::new(source, patch.clone());
+    if patch.len > source.len() {
+        step()?;
+        file.set_len(patch.len)?;
+    }
+    // From the end on: what is beyond the old end is copied from bytes that are overwritten later.
+    for write in patch.writes.iter().rev() {
+        let mut at = write.offset;
+        let mut buf = vec![0; CHUNK.min(write.len()) as usize];
+        while at < write.end() {
+            let piece = &mut buf[..CHUNK.min(write.end() - at) as usize];
+            view.read_exact_at(at, piece)?;
+            step()?;
+            file.write_all_at(piece, at)?;
+            at += piece.len() as u64;
+        }
+    }
+    Ok(())
+}
+
+fn check_written(
+    source: &FileAt,
+    written: &File,
+    name: &str,
+    patch: &Patch,
+    edit: &Edit,
+) -> Result<(), Error> {
+    let read = |source| Error::Read { name: name.to_owned(), offset: 0, len: 0, source };
+    let written = written.try_clone().and_then(FileAt::new).map_err(read)?;
+    if written.len() != patch.len {
+        return Err(Error::SelfCheck {
+            name: name.to_owned(),
+            what: "its length changed meanwhile".to_owned(),
+        });
+    }
+    let before = Image::open(source, name)?;
+    if patch.how == How::Unchanged {
+        return Ok(());
+    }
+    verify::check_edit(&before, &written, edit)
+}
