@@ -112,7 +112,7 @@ impl Workshop {
         self.cc(library, flags)
     }
 
-    /// Compiles an extension module of CPython: no SONAME, nothing exported but its init function.
+    /// Compiles a Python extension module: no SONAME, nothing exported but its init function.
     pub(crate) fn extension(&mut self, module: &Library) -> Result<Vec<u8>, Error> {
         self.cc(module, vec!["-shared".to_owned(), "-fPIC".to_owned()])
     }
@@ -130,14 +130,13 @@ impl Workshop {
         let out = self.dir.path().join("out");
         fs::create_dir_all(&out)?;
         let out = out.join(&library.name);
-        match &library.search {
-            Search::Absent => {}
-            Search::Rpath(path) => {
-                flags.extend(["-Wl,--disable-new-dtags".into(), format!("-Wl,-rpath,{path}")])
-            }
-            Search::Runpath(path) => {
-                flags.extend(["-Wl,--enable-new-dtags".into(), format!("-Wl,-rpath,{path}")])
-            }
+        let (tags, path) = match &library.search {
+            Search::Absent => ("", None),
+            Search::Rpath(path) => ("-Wl,--disable-new-dtags", Some(path)),
+            Search::Runpath(path) => ("-Wl,--enable-new-dtags", Some(path)),
+        };
+        if let Some(path) = path {
+            flags.extend([tags.to_owned(), format!("-Wl,-rpath,{path}")]);
         }
         let mut command = Command::new("cc");
         command
@@ -173,14 +172,13 @@ impl Workshop {
 
 /// A linker's version script in which each version inherits from the one before it.
 fn version_script(versions: &[(String, Vec<String>)]) -> String {
-    let mut script = String::new();
-    let mut parent = "";
-    for (index, (name, symbols)) in versions.iter().enumerate() {
+    let version = |(index, (name, symbols)): (usize, &(String, Vec<String>))| {
         let rest = if index + 1 == versions.len() { " local: *;" } else { "" };
-        script += &format!("{name} {{ global: {};{rest} }} {parent};\n", symbols.join("; "));
-        parent = name;
-    }
-    script
+        let parent =
+            index.checked_sub(1).and_then(|before| versions.get(before)).map_or("", |(name, _)| name);
+        format!("{name} {{ global: {};{rest} }} {parent};\n", symbols.join("; "))
+    };
+    versions.iter().enumerate().map(version).collect()
 }
 
 #[cfg(test)]

@@ -51,10 +51,10 @@ impl Skeleton {
         fs::create_dir_all(out_dir)?;
         let out_dir = fs::canonicalize(out_dir)?;
 
-        let (host_dir, provided_wheels, stubs) = runtime(&recipe, &python, &out_dir)?;
+        let runtime = runtime(&recipe, &python, &out_dir)?;
         let (sdk_root, driver_dir) = match &recipe.sdk {
             Some((root, _)) => (Some(out_dir.join(root)), None),
-            None => (None, host_dir),
+            None => (None, runtime.folder),
         };
         let stock = Build { name: "stock", local: "cpu", recipe: None };
         let stock_wheel = stock.write(&recipe, &python, &[], &out_dir.join("stock"))?;
@@ -62,7 +62,7 @@ impl Skeleton {
             Swap::None => None,
             Swap::Core | Swap::Extra => {
                 let fork = Build { name: &recipe.vendor, local: &recipe.local, recipe: Some(&recipe) };
-                Some(fork.write(&recipe, &python, &stubs, &out_dir.join("vendor"))?)
+                Some(fork.write(&recipe, &python, &runtime.stubs, &out_dir.join("vendor"))?)
             }
         };
         Ok(Generated {
@@ -72,7 +72,7 @@ impl Skeleton {
             vendor_wheel,
             sdk_root,
             driver_dir,
-            provided_wheels,
+            provided_wheels: runtime.wheels,
         })
     }
 }
@@ -89,13 +89,17 @@ fn stub(name: &str) -> Library {
     stub
 }
 
-/// Writes what the vendor's libraries find on a target machine: the SDK's or the driver's folder, and the wheels
-/// of `[[provided]]`. Returns that folder, the wheels, and the stubs for a workshop that links against them.
-fn runtime(
-    recipe: &Recipe,
-    python: &Python,
-    out_dir: &Path,
-) -> Result<(Option<PathBuf>, Vec<PathBuf>, Vec<Library>), Error> {
+/// What the vendor's libraries find on a target machine.
+struct Runtime {
+    /// The folder of the SDK's or the driver's libraries.
+    folder: Option<PathBuf>,
+    /// The wheels of `[[provided]]`.
+    wheels: Vec<PathBuf>,
+    /// All those libraries, for a workshop that links against them.
+    stubs: Vec<Library>,
+}
+
+fn runtime(recipe: &Recipe, python: &Python, out_dir: &Path) -> Result<Runtime, Error> {
     let mut workshop = Workshop::open(&python.include)?;
     let mut stubs = Vec::new();
     let mut compile = |name: &str| -> Result<Vec<u8>, Error> {
@@ -110,7 +114,7 @@ fn runtime(
     for name in &recipe.host {
         tree.add(format!("{lib}/{name}"), compile(name)?);
     }
-    let host_dir = (!tree.is_empty()).then(|| out_dir.join(lib));
+    let folder = (!tree.is_empty()).then(|| out_dir.join(lib));
     if let Some((root, _)) = &recipe.sdk {
         tree.add(format!("{root}/version.txt"), format!("{}\n", recipe.sdk_version));
         tree.add(format!("{root}/LICENSE"), fill(template::LICENSE, &[("WHAT", "an SDK")]));
@@ -133,7 +137,20 @@ fn runtime(
         };
         wheels.push(dist.write(tree, &out_dir.join("provided"))?);
     }
-    Ok((host_dir, wheels, stubs))
+    Ok(Runtime { folder, wheels, stubs })
+}
+
+/// The extension module and the program of torch, the same in every build.
+fn programs(workshop: &mut Workshop, python: &Python, tree: &mut Tree) -> Result<(), Error> {
+    let module = Library::new(&format!("_C{}", python.ext_suffix), "_C.c")
+        .needs(&["libtorch_python.so"])
+        .search(Search::Runpath("$ORIGIN:$ORIGIN/lib".to_owned()));
+    tree.add(format!("torch/{}", module.name), workshop.extension(&module)?);
+    let program = Library::new("torch_shm_manager", "torch_shm_manager.c")
+        .needs(&["libshm.so", "libc10.so"])
+        .search(Search::Runpath("$ORIGIN/../lib".to_owned()));
+    tree.add_program("torch/bin/torch_shm_manager", workshop.program(&program)?);
+    Ok(())
 }
 
 /// One build of torch: the stock one, or the fork of a recipe.
@@ -163,7 +180,7 @@ impl Build<'_> {
         for (path, library) in &libraries {
             tree.add(path.clone(), workshop.library(library, self.name)?);
         }
-        self.programs(&mut workshop, python, &mut tree)?;
+        programs(&mut workshop, python, &mut tree)?;
         self.files(names, &libraries, &mut tree);
 
         let release = &names.release;
@@ -178,19 +195,7 @@ impl Build<'_> {
         dist.write(tree, dir)
     }
 
-    fn programs(&self, workshop: &mut Workshop, python: &Python, tree: &mut Tree) -> Result<(), Error> {
-        let module = Library::new(&format!("_C{}", python.ext_suffix), "_C.c")
-            .needs(&["libtorch_python.so"])
-            .search(Search::Runpath("$ORIGIN:$ORIGIN/lib".to_owned()));
-        tree.add(format!("torch/{}", module.name), workshop.extension(&module)?);
-        let program = Library::new("torch_shm_manager", "torch_shm_manager.c")
-            .needs(&["libshm.so", "libc10.so"])
-            .search(Search::Runpath("$ORIGIN/../lib".to_owned()));
-        tree.add_program("torch/bin/torch_shm_manager", workshop.program(&program)?);
-        Ok(())
-    }
-
-    /// Everything that is not compiled. Only `version.py`, one header and the CMake file differ between builds,
+    /// Everything that is not compiled. Only `version.py`, one header and `TorchConfig.cmake` differ between builds,
     /// and a fork has a header of its own.
     fn files(&self, names: &Recipe, libraries: &[(String, Library)], tree: &mut Tree) {
         for (name, text) in template::PYTHON {
@@ -225,14 +230,12 @@ impl Build<'_> {
                 ("XPU", &value("xpu")),
             ],
         );
-        for (name, value) in attributes {
-            if !["cuda", "hip", "rocm", "xpu"].contains(&name.as_str()) {
-                text += &format!("{name} = '{value}'\n");
-            }
-        }
+        let known = ["cuda", "hip", "rocm", "xpu"];
+        let own = attributes.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+        text.extend(own.map(|(name, value)| format!("{name} = '{value}'\n")));
         for marker in self.recipe.iter().flat_map(|recipe| &recipe.markers) {
             if !text.contains(marker.as_str()) {
-                text += &format!("# {marker}\n");
+                text.extend(["# ", marker, "\n"]);
             }
         }
         text

@@ -1,8 +1,8 @@
 //! Skeleton vendors: from a vendor's manifest, miniature wheels and an SDK root whose libraries have the names,
 //! the links, the search paths and the symbol versions of the real ones, and nothing else of them.
 //!
-//! [`Skeleton::generate`] compiles small C templates, so it needs `cc` and a CPython with its headers, and
-//! takes seconds. The same manifest, interpreter and compiler give the same bytes, whatever the folder.
+//! [`Skeleton::generate`] compiles small C templates, so it needs `cc` and a Python with its C headers,
+//! and takes seconds. The same manifest, interpreter and compiler give the same bytes, whatever the folder.
 //!
 //! Every library answers `torch_build()`, called on a handle of it, with the build that it belongs to: `stock`
 //! or the vendor. `torch._C._builds()` tells which copies of the core a process has bound,

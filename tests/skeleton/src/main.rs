@@ -66,8 +66,12 @@ fn main() -> ExitCode {
         ("driver", &generated.driver_dir),
     ];
     for (what, path) in optional {
-        path.iter().for_each(|path| println!("{what}: {}", path.display()));
+        if let Some(path) = path {
+            println!("{what}: {}", path.display());
+        }
     }
-    generated.provided_wheels.iter().for_each(|path| println!("provided: {}", path.display()));
+    for path in &generated.provided_wheels {
+        println!("provided: {}", path.display());
+    }
     ExitCode::SUCCESS
 }

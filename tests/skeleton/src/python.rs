@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::Error;
 
-/// Facts of one CPython, as `sysconfig` tells them.
+/// Facts of one interpreter, as `sysconfig` tells them.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Python {
     /// The tag of interpreter and ABI, `cp311`.
@@ -30,7 +30,7 @@ print(json.dumps({
 }))"#;
 
 impl Python {
-    /// Asks the interpreter `program`, which must be a CPython with its headers.
+    /// Asks the interpreter `program`, which must have its C headers.
     pub(crate) fn ask(program: &Path) -> Result<Python, Error> {
         let failed = |why: String| Error::Python { program: program.to_owned(), why };
         // Isolated: neither the user's site packages nor PYTHONPATH may have a say.

@@ -1,9 +1,9 @@
 //! What a manifest says that matters to a skeleton: names, nothing computed from files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
-use torchfl_manifest::{Manifest, Root, Spanned, Swap};
+use torchfl_manifest::{Glob, Manifest, Root, Spanned, Swap};
 use torchfl_wheel::escape_name;
 
 /// The vendor that is made up.
@@ -44,9 +44,10 @@ pub(crate) struct Recipe {
     pub(crate) included: Vec<String>,
     pub(crate) preload: Vec<String>,
     /// Libraries of the SDK or the driver, by file name.
-    pub(crate) host: Vec<String>,
-    /// Those of them that are opened by name, so that nothing is linked against them.
-    pub(crate) host_opened: Vec<String>,
+    pub(crate) host: BTreeSet<String>,
+    /// Those of them that others are linked against: neither the ones that are only opened by name, nor the
+    /// stand-ins for a whole family (`libnvidia-*.so.*`).
+    pub(crate) linked: Vec<String>,
     /// The SDK's folder below an output folder, `opt/sim`, and where its libraries lie in it; absent: the
     /// bundle's search path names no SDK, and the host's libraries are a driver's.
     pub(crate) sdk: Option<(String, String)>,
@@ -81,10 +82,21 @@ fn local(vendor: &str, sdk_version: &str, variant: Option<&str>) -> String {
     format!("{vendor}{sdk_version}{variant}{skeleton}")
 }
 
-/// The attributes of `torch.version` that the fork sets, with their values.
+/// The attributes of `torch.version` that the fork sets, with their values: the manifest's own, and those that its
+/// markers spell out (`cuda: Optional[str] = '13.0'`).
 fn attributes(manifest: &Manifest, sdk_version: &str) -> BTreeMap<String, String> {
     let value = |text: &str| if text == "from-vendor" { sdk_version.to_owned() } else { text.to_owned() };
-    manifest.torch.attributes.iter().map(|(name, text)| (name.to_string(), value(text))).collect()
+    let own = manifest.torch.attributes.iter().map(|(name, text)| (name.to_string(), value(text)));
+    own.chain(manifest.torch.markers.iter().filter_map(|marker| assignment(marker))).collect()
+}
+
+/// The name and the value of a line that assigns a plain string.
+fn assignment(line: &str) -> Option<(String, String)> {
+    let (name, value) = line.split_once('=')?;
+    let name = name.split(':').next()?.trim();
+    let value = value.trim().strip_prefix('\'')?.strip_suffix('\'')?;
+    let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c));
+    (!name.is_empty() && plain(name) && plain(value)).then(|| (name.to_owned(), value.to_owned()))
 }
 
 /// Where the SDK lies: its folder less the leading `/`, and the first folder of it that the search path names.
@@ -109,25 +121,28 @@ fn path_for(glob: &str, vendor: &str) -> String {
 
 /// A file name that the glob `pattern` matches: stars before `.so` become a hash, as `auditwheel` names the
 /// libraries that it carries along, those after it a version.
-pub(crate) fn name_for(pattern: &str, vendor: &str) -> String {
+fn name_for(pattern: &str, vendor: &str) -> String {
     if pattern == "*" {
         return name_for(&format!("lib{vendor}blas*.so*"), vendor);
     }
-    let (stem, end) = match pattern.find(".so") {
-        Some(at) => pattern.split_at(at),
-        None => (pattern, ".so.2"),
-    };
-    let digest = Sha256::digest(format!("{vendor} {pattern}"));
-    let hash: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}{}", stem.replace('*', &format!("-{hash}")), end.replace(".*", ".2").replace('*', ".2"))
+    let stem = stem(pattern);
+    let end = if stem == pattern { ".so.2" } else { &pattern[stem.len()..] };
+    let digest: [u8; 32] = Sha256::digest(format!("{vendor} {pattern}")).into();
+    let hash = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
+    format!("{}{}", stem.replace('*', &format!("-{hash:08x}")), end.replace(".*", ".2").replace('*', ".2"))
 }
 
-/// The file name of a host library: `libsimrt.so*` stands for `libsimrt.so.1`.
-pub(crate) fn host_name(pattern: &str) -> String {
-    match pattern.strip_suffix('*') {
-        Some(stem) => format!("{}.1", stem.trim_end_matches('.')).replace('*', ""),
-        None => pattern.replace('*', ""),
-    }
+/// The file name of a host library that the glob matches: `libsimrt.so*` stands for `libsimrt.so.1`.
+fn host_name(glob: &str) -> String {
+    let stem = stem(glob);
+    let version = glob[stem.len()..].trim_end_matches('*').trim_end_matches('.');
+    let version = if version == ".so" && glob.ends_with('*') { ".so.1" } else { version };
+    stem.replace('*', "stub") + &version.replace('*', "1")
+}
+
+/// A library's name as far as `.so`.
+fn stem(name: &str) -> &str {
+    name.find(".so").map_or(name, |at| &name[..at])
 }
 
 impl Recipe {
@@ -146,8 +161,8 @@ impl Recipe {
             bundled: Vec::new(),
             included: Vec::new(),
             preload: Vec::new(),
-            host: Vec::new(),
-            host_opened: Vec::new(),
+            host: BTreeSet::new(),
+            linked: Vec::new(),
             sdk: None,
             provided: manifest.provided.iter().map(|provided| Provided::of(provided, &sdk_version)).collect(),
             sdk_version,
@@ -160,11 +175,10 @@ impl Recipe {
             recipe.preload = strings(&bundle.preload);
         }
         if let Some(host) = &manifest.host {
-            recipe.host_opened = strings(&host.dlopen);
-            recipe.host = host.libraries.iter().map(|glob| host_name(glob)).collect();
-            recipe.host.extend(recipe.host_opened.iter().cloned());
-            recipe.host.sort();
-            recipe.host.dedup();
+            let named = |glob: &&Spanned<Glob>| !stem(glob).contains('*');
+            recipe.linked = host.libraries.iter().filter(named).map(|glob| host_name(glob)).collect();
+            let all: BTreeSet<String> = host.libraries.iter().map(|glob| host_name(glob)).collect();
+            recipe.host = all.into_iter().chain(strings(&host.dlopen)).collect();
         }
         recipe.sdk = sdk(manifest);
         recipe
@@ -203,9 +217,19 @@ mod tests {
     fn globs_give_names_that_they_match() {
         let name = name_for("*", "sim");
         assert!(name.starts_with("libsimblas-") && name.ends_with(".so.2"), "{name}");
-        assert!(name_for("libmagma*.so", "sim").ends_with(".so"));
+        assert_eq!(stem(&name_for("libmagma*.so", "sim")).len(), "libmagma-12345678".len());
         assert_eq!(host_name("libsimrt.so*"), "libsimrt.so.1");
         assert_eq!(host_name("libsimrt.so.*"), "libsimrt.so.1");
         assert_eq!(host_name("libcuda.so.1"), "libcuda.so.1");
+        assert_eq!(host_name("libnvidia-*.so.*"), "libnvidia-stub.so.1");
+    }
+
+    #[test]
+    fn a_marker_that_assigns_a_string_gives_an_attribute() {
+        let cuda = Some(("cuda".to_owned(), "13.0".to_owned()));
+        assert_eq!(assignment("cuda: Optional[str] = '13.0'"), cuda);
+        assert_eq!(assignment("cuda = '13.0'"), cuda);
+        assert_eq!(assignment("maca"), None);
+        assert_eq!(assignment("a = b'c'"), None);
     }
 }

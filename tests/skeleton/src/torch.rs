@@ -1,4 +1,4 @@
-//! Which libraries a torch wheel holds and what each is linked against: PyTorch's own graph, and a fork's.
+//! Which libraries a torch wheel holds and what each is linked against: the real torch's graph, and a fork's.
 
 use torchfl_manifest::Swap;
 
@@ -60,7 +60,9 @@ pub(crate) fn fork(recipe: &Recipe) -> Vec<(String, Library)> {
     let mut add = |library: Library| libraries.push((format!("torch/lib/{}", library.name), library));
 
     let (before_core, before_main, others) = extra_libraries(recipe);
-    before_core.iter().for_each(|name| add(plain(name)));
+    for name in &before_core {
+        add(plain(name));
+    }
     for name in STOCK {
         let mut library = stock_library(name).search(core_search(recipe, name));
         match *name {
@@ -72,7 +74,9 @@ pub(crate) fn fork(recipe: &Recipe) -> Vec<(String, Library)> {
             }
             // libtorch leads to the device's library, as in any CUDA torch: so that one comes first.
             "libtorch.so" => {
-                before_main.iter().for_each(|name| add(plain(name)));
+                for name in &before_main {
+                    add(plain(name));
+                }
                 device_libraries(recipe, &before_main).into_iter().for_each(&mut add);
                 library = library.needs(&recipe.main().into_iter().collect::<Vec<_>>());
             }
@@ -84,7 +88,9 @@ pub(crate) fn fork(recipe: &Recipe) -> Vec<(String, Library)> {
         }
         add(library);
     }
-    others.iter().for_each(|name| add(other(recipe, name)));
+    for name in &others {
+        add(other(recipe, name));
+    }
     libraries
 }
 
@@ -156,9 +162,8 @@ fn device(recipe: &Recipe, name: &str) -> Library {
 
 /// Linked against the host's libraries, each by a symbol of both of its versions.
 fn with_host(recipe: &Recipe, library: Library) -> Library {
-    let linked: Vec<&String> = recipe.host.iter().filter(|n| !recipe.host_opened.contains(n)).collect();
-    let mut library = library.needs(&linked);
-    library.uses.extend(linked.iter().map(|name| format!("{}_launch", ident(name))));
+    let mut library = library.needs(&recipe.linked);
+    library.uses.extend(recipe.linked.iter().map(|name| format!("{}_launch", ident(name))));
     library
 }
 

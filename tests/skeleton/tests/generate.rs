@@ -1,6 +1,8 @@
 //! What a generated skeleton is: the same bytes every time, wheels that pip installs, a torch that imports, and
 //! libraries with the links and search paths that the packager has to deal with.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -345,9 +347,10 @@ fn headers_differ_in_one_file_and_the_fork_has_one_more() {
         names.map(|name| (name.clone(), member(wheel, &name))).collect()
     };
     let (stock, fork) = (headers(&made.stock_wheel), headers(made.vendor_wheel.as_ref().unwrap()));
-    let differ: Vec<&String> = stock.keys().filter(|name| stock[*name] != fork[*name]).collect();
-    let new: Vec<&String> = fork.keys().filter(|name| !stock.contains_key(*name)).collect();
-    assert_eq!((differ, new), (vec!["torch/include/torch/build.h"], vec!["torch/include/c10/sim/Stream.h"]));
+    let differ: Vec<_> = stock.keys().filter(|name| stock[*name] != fork[*name]).collect();
+    let new: Vec<_> = fork.keys().filter(|name| !stock.contains_key(*name)).collect();
+    assert_eq!(differ, ["torch/include/torch/build.h"]);
+    assert_eq!(new, ["torch/include/c10/sim/Stream.h"]);
 }
 
 #[test]
@@ -358,4 +361,27 @@ fn a_missing_interpreter_is_an_error_with_a_next_step() {
     assert_eq!(error.code(), "E-SKEL-001");
     assert!(error.hint().unwrap().contains("--python"));
     assert!(files(dir.path()).is_empty());
+}
+
+#[test]
+fn every_embedded_manifest_has_a_skeleton_whose_own_torch_imports() {
+    for (name, text) in torchfl_manifest::embedded() {
+        let manifest = Manifest::parse(text, name).unwrap();
+        let made = make(&manifest);
+        let Some(wheel) = &made.generated.vendor_wheel else { continue };
+        let archive = Archive::open(wheel).unwrap();
+        let inside = |name: &str| archive.members().iter().any(|m| m.name == format!("torch/lib/{name}"));
+        let bundle = manifest.bundle.as_ref().unwrap();
+        for library in bundle.required.iter().chain(&bundle.optional) {
+            assert!(inside(library), "{name}: no {}", library.as_str());
+        }
+        let version = String::from_utf8(member(wheel, "torch/version.py")).unwrap();
+        for marker in &manifest.torch.markers {
+            assert!(version.contains(marker.as_str()), "{name}: no {} in {version}", marker.as_str());
+        }
+        let wheels: Vec<&PathBuf> = made.generated.provided_wheels.iter().chain([wheel]).collect();
+        let sdk = made.generated.sdk_root.as_ref().map(|root| root.join("lib"));
+        let (vendor, key) = (&made.generated.vendor, &made.generated.key);
+        assert_eq!(Env::with(&wheels).run(BUILDS, sdk.as_deref()), format!("['{vendor}'] {key}"), "{name}");
+    }
 }
