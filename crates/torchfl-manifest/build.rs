@@ -11,11 +11,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut files: Vec<PathBuf> =
             folder.read_dir()?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
         files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-        files.sort();
+        files.sort_by(|a, b| a.file_stem().cmp(&b.file_stem()));
         for path in &files {
             let path = path.canonicalize()?;
             let name = path.file_stem().and_then(|stem| stem.to_str()).ok_or("a name that is not UTF-8")?;
-            println!("cargo::rerun-if-changed={}", path.display());
+            let path = path.to_str().ok_or("a path that is not UTF-8")?;
+            println!("cargo::rerun-if-changed={path}");
             writeln!(list, "    ({name:?}, include_str!({path:?})),")?;
         }
     }

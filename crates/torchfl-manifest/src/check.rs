@@ -37,10 +37,18 @@ pub fn check(manifest: &Manifest) -> Vec<Finding> {
     };
     let torch = &manifest.torch;
     if manifest.title.contains("TODO") {
-        note("title", &manifest.title.span, "the title is still to be written: so are, perhaps, other values");
+        note(
+            "title",
+            &manifest.title.span,
+            "the title is still to be written: so are, perhaps, other values",
+        );
     }
     if torch.markers.is_empty() && *torch.swap != Swap::None {
-        note("torch.markers", &torch.swap.span, "no markers: the vendor's torch cannot be told from a stock one");
+        note(
+            "torch.markers",
+            &torch.swap.span,
+            "no markers: the vendor's torch cannot be told from a stock one",
+        );
     }
     if torch.rivals.is_empty() {
         note("torch.rivals", &torch.swap.span, "no rivals: another backend may claim PrivateUse1 first");
@@ -49,12 +57,8 @@ pub fn check(manifest: &Manifest) -> Vec<Finding> {
         let span = &manifest.target.arch.span;
         note("target.glibc", span, "no ceiling: a build on a newer system makes a wheel for newer systems");
     }
-    match &manifest.sdk {
-        None => note("sdk.version", &manifest.vendor.span, "no SDK version: wheels for two SDKs have one name"),
-        Some(sdk) if sdk.version.is_none() => {
-            note("sdk.version", &manifest.vendor.span, "no SDK version: wheels for two SDKs have one name");
-        }
-        Some(_) => {}
+    if manifest.sdk.as_ref().is_none_or(|sdk| sdk.version.is_none()) {
+        note("sdk.version", &manifest.vendor.span, "no SDK version: wheels for two SDKs have one name");
     }
     if let Some(bundle) = &manifest.bundle {
         let span = &bundle.dir.span;
@@ -65,7 +69,11 @@ pub fn check(manifest: &Manifest) -> Vec<Finding> {
             note("bundle.required", span, "no library is required: a build from an empty folder would pass");
         }
         if bundle.preload.is_empty() {
-            note("bundle.preload", span, "no order of opening: the stock libraries are loaded, not the bundle's");
+            note(
+                "bundle.preload",
+                span,
+                "no order of opening: the stock libraries are loaded, not the bundle's",
+            );
         }
         if bundle.search_path.is_empty() {
             note("bundle.search-path", span, "no search path: the libraries do not find each other");
@@ -76,7 +84,11 @@ pub fn check(manifest: &Manifest) -> Vec<Finding> {
         note("host.libraries", &manifest.status.span, message);
     }
     if manifest.host.as_ref().is_none_or(|host| host.devices.is_empty()) {
-        note("host.devices", &manifest.status.span, "no device nodes: a machine without the chip looks like any");
+        note(
+            "host.devices",
+            &manifest.status.span,
+            "no device nodes: a machine without the chip looks like any",
+        );
     }
     for (index, provided) in manifest.provided.iter().enumerate() {
         if provided.dir.is_none() {

@@ -45,6 +45,8 @@ pub(crate) trait Field: Sized {
 pub(crate) struct Context {
     path: Vec<String>,
     problems: Vec<Problem>,
+    /// How many of them were found by reading, before rules between keys were looked at.
+    read: usize,
 }
 
 impl Context {
@@ -65,12 +67,19 @@ impl Context {
         self.problems.push(Problem { code, key, span, line: 0, column: 0, message, nearest });
     }
 
-    /// True where nothing was found wrong with `key`, a part of it, or a table that it is in.
+    /// Ends reading: [`Context::sound`] heeds no later problem.
+    pub(crate) fn read(&mut self) {
+        self.read = self.problems.len();
+    }
+
+    /// True where `key`, each part of it and the tables that it is in could be read.
     pub(crate) fn sound(&self, key: &str) -> bool {
         let within = |inner: &str, outer: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        !self.problems.iter().any(|problem| within(&problem.key, key) || within(key, &problem.key))
+        !self.problems[..self.read]
+            .iter()
+            .any(|problem| within(&problem.key, key) || within(key, &problem.key))
     }
 
     /// All problems in the order of the text, with their places in it.
@@ -254,6 +263,11 @@ macro_rules! record {
         #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
         pub struct $name { $($(#[$attribute])* pub $field: $type,)* }
 
+        impl $name {
+            /// Its fields in the order of the reference; a key writes `-` for `_`.
+            pub(crate) const FIELDS: &[&str] = &[$(stringify!($field),)*];
+        }
+
         impl $crate::decode::Field for $name {
             fn stand_in() -> Self {
                 Self { $($field: $crate::decode::Field::stand_in(),)* }
@@ -261,7 +275,7 @@ macro_rules! record {
 
             fn decode(node: &$crate::decode::Node<'_>, context: &mut $crate::decode::Context) -> Self {
                 let Some(table) = context.table(node) else { return Self::stand_in() };
-                context.known_keys(table, &[$(stringify!($field).replace('_', "-"),)*]);
+                context.known_keys(table, &Self::FIELDS.iter().map(|field| field.replace('_', "-")).collect::<Vec<_>>());
                 Self { $($field: context.key(table, node.span(), &stringify!($field).replace('_', "-")),)* }
             }
         }

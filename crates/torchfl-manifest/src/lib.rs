@@ -9,12 +9,12 @@ use std::path::PathBuf;
 pub use crate::check::{Finding, Severity, check};
 pub use crate::embedded::{embedded, find, text};
 pub use crate::model::{
-    Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Root, Sdk, Shim, Target, Torch,
-    Triton, TritonTarget,
+    Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Root, Sdk, Shim, Target,
+    Torch, Triton, TritonTarget,
 };
 pub use crate::names::{
-    Arch, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob, Library, LocalVersion,
-    PythonTag, Release, SearchEntry, SearchTag, ShimKind, Slug, Status, Supplier, Swap, Text,
+    Arch, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob, Library,
+    LocalVersion, PythonTag, Release, SearchEntry, SearchTag, ShimKind, Slug, Status, Supplier, Swap, Text,
 };
 pub use crate::new::new_manifest;
 pub use crate::problem::Problem;
@@ -69,8 +69,6 @@ pub enum Error {
         manifest: String,
         /// As asked for.
         asked: String,
-        /// The nearest one, where one is near.
-        nearest: Option<String>,
         /// All that it offers.
         known: Vec<String>,
     },
@@ -122,26 +120,29 @@ impl Error {
 
     /// The next step, where one can be told.
     pub fn hint(&self) -> Option<String> {
-        let among = |nearest: &Option<String>, known: &[String]| match nearest {
-            Some(nearest) => format!("did you mean `{nearest}`? There are {}", known.join(", ")),
-            None => format!("there are {}", known.join(", ")),
-        };
         match self {
             Self::Invalid { .. } => None,
             Self::UnknownVendor { known, .. } if known.is_empty() => {
                 Some("this build carries no manifests: name a file".to_owned())
             }
-            Self::UnknownVendor { nearest, known, .. } | Self::NotOffered { nearest, known, .. } => {
-                Some(among(nearest, known))
+            Self::UnknownVendor { nearest: Some(nearest), known, .. } => {
+                Some(format!("did you mean `{nearest}`? There are {}", known.join(", ")))
             }
-            Self::Local { .. } => {
-                Some("write it without the `+`: letters and digits parted by dots, such as metax3.8.1".to_owned())
+            Self::UnknownVendor { known, .. } | Self::NotOffered { known, .. } => {
+                Some(format!("there are {}", known.join(", ")))
             }
-            Self::SdkRoot { .. } => Some("give an absolute folder of the target machine, such as /opt/sdk".to_owned()),
+            Self::Local { .. } => Some(
+                "write it without the `+`: letters and digits parted by dots, such as metax3.8.1".to_owned(),
+            ),
+            Self::SdkRoot { .. } => {
+                Some("give an absolute folder of the target machine, such as /opt/sdk".to_owned())
+            }
             Self::NoSdkRoot { .. } => {
                 Some("say where it lies on the target machine: --sdk-root FOLDER".to_owned())
             }
-            Self::Name { .. } => Some("name it after the vendor, `metax`, or vendor-variant, `metax-slim`".to_owned()),
+            Self::Name { .. } => {
+                Some("name it after the vendor, `metax`, or vendor-variant, `metax-slim`".to_owned())
+            }
         }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::decode::{Complaint, Context, Field, Node, record};
 use crate::names::{
-    Arch, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob, Library, LocalVersion,
-    PythonTag, Release, SearchEntry, SearchTag, ShimKind, Slug, Status, Supplier, Swap, Text,
+    Arch, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob, Library,
+    LocalVersion, PythonTag, Release, SearchEntry, SearchTag, ShimKind, Slug, Status, Supplier, Swap, Text,
 };
 use crate::spanned::Spanned;
 
@@ -49,7 +49,7 @@ record! {
         pub comm: Option<Comm>,
         /// The vendor's Triton.
         pub triton: Option<Triton>,
-        /// FlagGems, the operator library.
+        /// `FlagGems`, the operator library.
         pub flag_gems: Option<FlagGems>,
         /// Where the wheel is tested on the chip.
         pub ci: Option<Ci>,
@@ -77,7 +77,7 @@ record! {
         /// the vendor's torch.
         #[schemars(default)]
         pub attributes: BTreeMap<Identifier, Spanned<Text>>,
-        /// Entry points of group `torch.backends` that claim PrivateUse1 too and are therefore left out.
+        /// Entry points of group `torch.backends` that claim `PrivateUse1` too and are therefore left out.
         #[schemars(default)]
         pub rivals: Vec<Spanned<Text>>,
     }
@@ -106,7 +106,8 @@ record! {
     pub struct Sdk {
         /// The SDK's version. The wheel's local version is `<vendor><version>[.<variant>]`.
         pub version: Option<Spanned<LocalVersion>>,
-        /// Where the SDK lies, the likeliest place first. `{sdk}` in a search path stands for the first `path`:
+        /// Where the SDK may lie, the likeliest place first: `{ env = "MACA_PATH" }` for an environment variable that
+        /// holds the folder, or `{ path = "/opt/maca" }`. `{sdk}` in a search path stands for the first `path`:
         /// the wheel is for other machines, so the environment of the build does not count.
         #[schemars(default)]
         pub roots: Vec<Root>,
@@ -132,7 +133,9 @@ impl Field for Root {
         let Some(table) = context.table(node) else { return Self::stand_in() };
         context.known_keys(table, &["env".to_owned(), "path".to_owned()]);
         match (table.get("env"), table.get("path")) {
-            (Some(env), None) => Self::Env(context.inside("env".to_owned(), |inner| Field::decode(env, inner))),
+            (Some(env), None) => {
+                Self::Env(context.inside("env".to_owned(), |inner| Field::decode(env, inner)))
+            }
             (None, Some(path)) => {
                 Self::Path(context.inside("path".to_owned(), |inner| Field::decode(path, inner)))
             }
@@ -282,7 +285,7 @@ record! {
 }
 
 record! {
-    /// `[flag-gems]`: FlagGems, the operator library.
+    /// `[flag-gems]`: `FlagGems`, the operator library.
     pub struct FlagGems {
         /// The vendor's name there.
         pub vendor: Spanned<Text>,

@@ -16,7 +16,7 @@ name! {
     pub struct Release("release N.N.N", "E-MAN-021", release)
 }
 name! {
-    /// `cp312`: a CPython of at least 3.8 as wheel tags write it (PEP 425).
+    /// `cp312`: a `CPython` of at least 3.8 as wheel tags write it (PEP 425).
     pub struct PythonTag("python tag", "E-MAN-022", python_tag)
 }
 name! {
@@ -107,7 +107,7 @@ choice! {
         X86_64 = "x86_64",
         /// ARM, 64 bit.
         Aarch64 = "aarch64",
-        /// LoongArch, 64 bit.
+        /// `LoongArch`, 64 bit.
         Loongarch64 = "loongarch64",
         /// POWER, 64 bit, little-endian.
         Ppc64le = "ppc64le",
@@ -157,7 +157,8 @@ impl Field for Glibc {
             context.wrong_type(node, "a string (glibc version N.M)");
             return Self::stand_in();
         };
-        let number = |part: &str| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok()).flatten();
+        let number =
+            |part: &str| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok()).flatten();
         let parts = text.split_once('.').and_then(|(major, minor)| number(major).zip(number(minor)));
         if let Some((major, minor)) = parts {
             return Self { major, minor };
@@ -200,11 +201,13 @@ pub(crate) fn local(text: &str) -> Result<(), Complaint> {
         return Err(Complaint::new(message));
     }
     if let Some(bad) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !"._-".contains(*c)) {
-        let message = format!("{text:?} holds {bad:?}: PEP 440 allows letters, digits and `.`, `-`, `_` here");
+        let message =
+            format!("{text:?} holds {bad:?}: PEP 440 allows letters, digits and `.`, `-`, `_` here");
         return Err(Complaint::new(message));
     }
     if text.split(['.', '-', '_']).any(str::is_empty) {
-        let message = format!("{text:?} has an empty part: PEP 440 wants a letter or digit on each side of a `.`");
+        let message =
+            format!("{text:?} has an empty part: PEP 440 wants a letter or digit on each side of a `.`");
         return Err(Complaint::new(message));
     }
     Ok(())
@@ -287,7 +290,8 @@ fn inside(text: &str, what: &str) -> Result<(), Complaint> {
         return Err(Complaint::new(message));
     }
     if text.split('/').any(|part| part.is_empty() || part == "." || part == "..") || text.contains('\\') {
-        let message = format!("{text:?} holds an empty, `.` or `..` part: this {what} stays in site-packages");
+        let message =
+            format!("{text:?} holds an empty, `.` or `..` part: this {what} stays in site-packages");
         return Err(Complaint::new(message));
     }
     Ok(())
@@ -303,8 +307,8 @@ fn folder_name(text: &str) -> Result<(), Complaint> {
         return Err(Complaint::new(message));
     }
     if TAKEN.contains(&text) {
-        let message = format!("{text:?} is taken: torch_fl keeps something else in that folder");
-        return Err(Complaint { message, nearest: Some("lib_<vendor>".to_owned()) });
+        let message = format!("{text:?} is taken: torch_fl keeps something else there; take lib_<vendor>");
+        return Err(Complaint::new(message));
     }
     Ok(())
 }
@@ -359,6 +363,11 @@ name! {
 pub(crate) fn search_entry(text: &str) -> Result<(), (&'static str, Complaint)> {
     const TOKENS: [&str; 3] = ["ORIGIN", "LIB", "PLATFORM"];
     let mut rest = text;
+    let misplaced = |what: &str| {
+        let message =
+            format!("{text:?}: `{what}` is a whole folder: it comes first, and a `/` comes after it");
+        ("E-MAN-044", Complaint::new(message))
+    };
     while let Some(at) = rest.find(['$', '{']) {
         let dollar = rest[at..].starts_with('$');
         let body = &rest[at + usize::from(dollar)..];
@@ -370,7 +379,10 @@ pub(crate) fn search_entry(text: &str) -> Result<(), (&'static str, Complaint)> 
             .collect();
         let end = rest.len() - braced.unwrap_or(body).len() + word.len();
         if braced.is_some() && !rest[end..].starts_with('}') {
-            return Err(("E-MAN-043", Complaint::new(format!("{text:?} opens a brace that it does not close"))));
+            return Err((
+                "E-MAN-043",
+                Complaint::new(format!("{text:?} opens a brace that it does not close")),
+            ));
         }
         if dollar && !TOKENS.contains(&word.as_str()) {
             let nearest = nearest(&word, TOKENS).map(|token| format!("${token}"));
@@ -382,10 +394,16 @@ pub(crate) fn search_entry(text: &str) -> Result<(), (&'static str, Complaint)> 
             let message = format!("{text:?}: there is no placeholder `{{{word}}}`, only `{{sdk}}`");
             return Err(("E-MAN-043", Complaint { message, nearest }));
         }
-        rest = &rest[end..];
+        let after = rest[end..].strip_prefix('}').unwrap_or(&rest[end..]);
+        let first = at == 0 && rest.len() == text.len();
+        if (word == "ORIGIN" || !dollar) && !(first && (after.is_empty() || after.starts_with('/'))) {
+            return Err(misplaced(&rest[at..rest.len() - after.len()]));
+        }
+        rest = after;
     }
     if text.contains(':') || text.is_empty() || text.contains(char::is_control) {
-        let message = format!("{text:?} is not one folder: `:` parts entries, so each is a string of its own");
+        let message =
+            format!("{text:?} is not one folder: `:` parts entries, so each is a string of its own");
         return Err(("E-MAN-044", Complaint::new(message)));
     }
     if ["$ORIGIN", "${ORIGIN}", "{sdk}", "/"].iter().any(|start| text.starts_with(start)) {

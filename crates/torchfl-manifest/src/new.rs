@@ -1,6 +1,6 @@
 //! The first text of a new vendor's manifest.
 
-use toml_edit::{DocumentMut, Formatted, Item, Value};
+use toml_edit::{DocumentMut, Formatted, Item, TableLike, Value};
 
 use crate::decode::Complaint;
 use crate::names::{Slug, read};
@@ -32,30 +32,26 @@ pub fn new_manifest(name: &str, from: Option<(&str, &str)>) -> Result<String, Er
         why: format!("{origin} cannot be edited: {}", error.message()),
     })?;
     let root = document.as_table_mut();
-    let first = root.get("schema").is_some();
-    set(root.get_mut("vendor"), vendor);
-    set(root.get_mut("title"), &format!("TODO: title of {name}"));
-    set(root.get_mut("status"), "experimental");
+    set(root, "vendor", vendor);
+    set(root, "title", &format!("TODO: title of {name}"));
+    set(root, "status", "experimental");
     match (variant, root.get_mut("variant").is_some()) {
-        (Some(variant), true) => set(root.get_mut("variant"), variant),
-        (Some(variant), false) => {
-            debug_assert!(first, "a parsed manifest has a schema");
-            root.insert("variant", Item::Value(Value::from(variant)));
-        }
+        (Some(variant), true) => set(root, "variant", variant),
+        (Some(variant), false) => drop(root.insert("variant", Item::Value(Value::from(variant)))),
         (None, _) => drop(root.remove("variant")),
     }
     // Two vendors' bundles must not meet in one folder; two variants of a vendor never do.
     if old.vendor.as_str() != vendor
         && let Some(bundle) = root.get_mut("bundle").and_then(Item::as_table_like_mut)
     {
-        set(bundle.get_mut("dir"), &format!("lib_{vendor}"));
+        set(bundle, "dir", &format!("lib_{vendor}"));
     }
     Ok(document.to_string())
 }
 
-/// Replaces a string and keeps the comment behind it.
-fn set(item: Option<&mut Item>, text: &str) {
-    if let Some(Item::Value(value)) = item {
+/// Replaces the string at `key`, if there is one, and keeps the comment behind it.
+fn set(table: &mut dyn TableLike, key: &str, text: &str) {
+    if let Some(Item::Value(value)) = table.get_mut(key) {
         let decor = value.decor().clone();
         *value = Value::String(Formatted::new(text.to_owned()));
         *value.decor_mut() = decor;

@@ -28,6 +28,7 @@ impl Manifest {
         if mistakes.is_empty() {
             let root = Node::new(0..0, DeValue::Table(table.into_inner()));
             let read = Self::decode(&root, &mut context);
+            context.read();
             rules::check(&read, &mut context);
             manifest = Some(read);
         }

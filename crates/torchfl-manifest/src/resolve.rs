@@ -8,7 +8,6 @@ use serde::{Serialize, Serializer};
 
 use crate::model::{Manifest, Root};
 use crate::names::{Arch, Front, SearchTag, ShimKind, Status, Supplier, Swap, local, search_folder};
-use crate::problem::nearest;
 use crate::{Error, model};
 
 /// What a build asks for beyond the manifest.
@@ -66,7 +65,7 @@ pub struct Resolved {
     pub comm: Option<String>,
     /// Triton.
     pub triton: Option<Triton>,
-    /// The vendor's name in FlagGems.
+    /// The vendor's name in `FlagGems`.
     pub flag_gems: Option<String>,
     /// Where the wheel is tested.
     pub ci: Ci,
@@ -111,6 +110,7 @@ pub struct Target {
     pub glibc: Option<(u32, u32)>,
 }
 
+#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
 fn dotted<S: Serializer>(glibc: &Option<(u32, u32)>, serializer: S) -> Result<S::Ok, S::Error> {
     glibc.map(|(major, minor)| format!("{major}.{minor}")).serialize(serializer)
 }
@@ -221,10 +221,30 @@ pub struct Shim {
 pub struct Triton {
     /// Who supplies it.
     pub supplier: Supplier,
-    /// Distribution, and what its local version starts with.
-    pub owners: Vec<(String, Option<String>)>,
-    /// Backend, key and warp size.
-    pub target: Option<(String, String, i64)>,
+    /// Distributions that may own the folder `triton/`.
+    pub owners: Vec<Owner>,
+    /// What it compiles for.
+    pub target: Option<TritonTarget>,
+}
+
+/// [`model::Owner`] without spans.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Owner {
+    /// The distribution.
+    pub name: String,
+    /// What its local version starts with.
+    pub local: Option<String>,
+}
+
+/// [`model::TritonTarget`] without spans.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TritonTarget {
+    /// `GPUTarget.backend`.
+    pub backend: String,
+    /// The key in `triton.backends.backends`.
+    pub key: String,
+    /// Threads of a warp.
+    pub warp_size: i64,
 }
 
 /// [`model::Ci`] without spans.
@@ -262,7 +282,9 @@ pub fn resolve(manifest: &Manifest, request: &Request) -> Result<Resolved, Error
         python_tags: tags,
         python: request.python.clone(),
         target: Target {
-            arch: arch.filter(|arch| request.arch.as_deref().is_none_or(|one| one == arch.as_str())).collect(),
+            arch: arch
+                .filter(|arch| request.arch.as_deref().is_none_or(|one| one == arch.as_str()))
+                .collect(),
             glibc: manifest.target.glibc.as_ref().map(|glibc| (glibc.major, glibc.minor)),
         },
         bundle: bundle(manifest, &name, &sdk)?,
@@ -297,7 +319,6 @@ fn offered(what: &'static str, manifest: &str, asked: Option<&str>, known: &[Str
             what,
             manifest: manifest.to_owned(),
             asked: asked.to_owned(),
-            nearest: nearest(asked, known.iter().map(String::as_str)),
             known: known.to_vec(),
         }),
         _ => Ok(()),
@@ -436,13 +457,17 @@ fn shim(shim: &model::Shim) -> Shim {
 }
 
 fn triton(triton: &model::Triton) -> Triton {
-    let owner = |owner: &model::Owner| (owner.name.to_string(), owner.local.as_ref().map(ToString::to_string));
+    let owner = |owner: &model::Owner| Owner {
+        name: owner.name.to_string(),
+        local: owner.local.as_ref().map(ToString::to_string),
+    };
     Triton {
         supplier: *triton.supplier,
         owners: triton.owners.iter().map(owner).collect(),
-        target: triton
-            .target
-            .as_ref()
-            .map(|target| (target.backend.to_string(), target.key.to_string(), *target.warp_size)),
+        target: triton.target.as_ref().map(|target| TritonTarget {
+            backend: target.backend.to_string(),
+            key: target.key.to_string(),
+            warp_size: *target.warp_size,
+        }),
     }
 }

@@ -16,7 +16,12 @@ use crate::spanned::Spanned;
 pub(crate) fn check(manifest: &Manifest, context: &mut Context) {
     if manifest.schema.value != 1 && context.sound("schema") {
         let message = format!("this tool reads schema 1, not {}", manifest.schema);
-        context.report_at("schema".to_owned(), "E-MAN-002", manifest.schema.span.clone(), Complaint::new(message));
+        context.report_at(
+            "schema".to_owned(),
+            "E-MAN-002",
+            manifest.schema.span.clone(),
+            Complaint::new(message),
+        );
     }
     lists(manifest, context);
     swap(manifest, context);
@@ -68,9 +73,15 @@ fn once<'a, T: Display + Ord + 'a>(
     context: &mut Context,
 ) {
     let mut seen = std::collections::BTreeSet::new();
-    for item in items {
+    for (index, item) in items.into_iter().enumerate() {
         if !seen.insert(&item.value) {
-            report(context, key, "E-MAN-030", &item.span, format!("`{item}` is listed twice in {key}"));
+            report(
+                context,
+                &format!("{key}[{index}]"),
+                "E-MAN-030",
+                &item.span,
+                format!("`{item}` is listed twice in {key}"),
+            );
         }
     }
 }
@@ -82,7 +93,8 @@ fn swap(manifest: &Manifest, context: &mut Context) {
     }
     let swap = &manifest.torch.swap;
     if **swap != Swap::None && manifest.torch.front.value == Front::Vendor && context.sound("torch.front") {
-        let message = format!("front is the vendor's own torch, and swap is `{swap}`: nothing is to be replaced");
+        let message =
+            format!("front is the vendor's own torch, and swap is `{swap}`: nothing is to be replaced");
         report(context, "torch.swap", "E-MAN-037", &swap.span, message);
     }
     match (&manifest.bundle, **swap) {
@@ -113,12 +125,12 @@ fn membership(bundle: &Bundle, context: &mut Context) {
     ];
     let mut home: BTreeMap<&str, &str> = BTreeMap::new();
     for (key, list) in lists {
-        for library in list {
+        for (index, library) in list.iter().enumerate() {
             match home.get(library.as_str()) {
                 // A library that a process has one copy of may well be bundled.
                 Some(other) if *other != key && key != "bundle.never-duplicate" => {
                     let message = format!("`{library}` is in {other} as well");
-                    report(context, key, "E-MAN-031", &library.span, message);
+                    report(context, &format!("{key}[{index}]"), "E-MAN-031", &library.span, message);
                 }
                 _ => {
                     home.insert(library, key);
@@ -135,36 +147,52 @@ fn membership(bundle: &Bundle, context: &mut Context) {
     {
         let nearest = nearest(probe, bundled().map(|library| library.as_str()));
         let message = format!("probe `{probe}` is not bundled: it is in neither required nor optional");
-        context.report_at("bundle.probe".into(), "E-MAN-034", probe.span.clone(), Complaint { message, nearest });
+        context.report_at(
+            "bundle.probe".into(),
+            "E-MAN-034",
+            probe.span.clone(),
+            Complaint { message, nearest },
+        );
     }
     if lists.iter().all(|(key, _)| context.sound(key)) {
-        for library in &bundle.preload {
+        for (index, library) in bundle.preload.iter().enumerate() {
             if !home.contains_key(library.as_str()) {
                 let nearest = nearest(library, home.keys().copied());
                 let message = format!(
                     "`{library}` comes from nowhere: it is not in required, optional, front or never-duplicate"
                 );
                 let complaint = Complaint { message, nearest };
-                context.report_at("bundle.preload".into(), "E-MAN-032", library.span.clone(), complaint);
+                context.report_at(
+                    format!("bundle.preload[{index}]"),
+                    "E-MAN-032",
+                    library.span.clone(),
+                    complaint,
+                );
             }
         }
         // In the front list a name has one purpose: to be opened.
-        for library in &bundle.front {
-            if context.sound("bundle.preload") && !bundle.preload.iter().any(|opened| opened.value == library.value)
+        for (index, library) in bundle.front.iter().enumerate() {
+            if context.sound("bundle.preload")
+                && !bundle.preload.iter().any(|opened| opened.value == library.value)
             {
                 let message = format!("`{library}` is in front, and preload does not open it");
-                report(context, "bundle.front", "E-MAN-035", &library.span, message);
+                report(context, &format!("bundle.front[{index}]"), "E-MAN-035", &library.span, message);
             }
         }
     }
     if context.sound("bundle.preload") {
-        for global in &bundle.global {
+        for (index, global) in bundle.global.iter().enumerate() {
             let opened = || bundle.preload.iter().map(|library| library.as_str());
             if !opened().any(|library| library == global.library.as_str()) {
                 let nearest = nearest(&global.library, opened());
                 let message = format!("`{}` is not in preload, so nothing opens it globally", global.library);
                 let span = global.library.span.clone();
-                context.report_at("bundle.global".into(), "E-MAN-033", span, Complaint { message, nearest });
+                context.report_at(
+                    format!("bundle.global[{index}]"),
+                    "E-MAN-033",
+                    span,
+                    Complaint { message, nearest },
+                );
             }
         }
     }
@@ -187,20 +215,25 @@ fn search_path(manifest: &Manifest, bundle: &Bundle, context: &mut Context) {
 fn elsewhere(manifest: &Manifest, bundle: &Bundle, context: &mut Context) {
     let bundled: BTreeMap<&str, &Spanned<Library>> =
         bundle.required.iter().chain(&bundle.optional).map(|library| (library.as_str(), library)).collect();
-    for library in manifest.provided.iter().flat_map(|provided| provided.libraries.iter()) {
+    let all = manifest.provided.iter().enumerate();
+    for (index, library) in
+        all.flat_map(|(index, provided)| provided.libraries.iter().map(move |one| (index, one)))
+    {
         if bundled.contains_key(library.as_str()) {
-            let message = format!("`{library}` is bundled and provided by another wheel: one of them is wrong");
-            report(context, "provided", "E-MAN-036", &library.span, message);
+            let message =
+                format!("`{library}` is bundled and provided by another wheel: one of them is wrong");
+            report(context, &format!("provided[{index}].libraries"), "E-MAN-036", &library.span, message);
         }
     }
     let Some(host) = &manifest.host else { return };
-    for glob in &host.libraries {
+    for (index, glob) in host.libraries.iter().enumerate() {
         let Ok(matcher) = GlobBuilder::new(glob).literal_separator(true).build() else { continue };
         let matcher = matcher.compile_matcher();
         let hit = bundled.keys().find(|library| matcher.is_match(library));
         if let Some(library) = hit {
-            let message = format!("`{glob}` matches `{library}`, which is bundled: it cannot stay on the host too");
-            report(context, "host.libraries", "E-MAN-036", &glob.span, message);
+            let message =
+                format!("`{glob}` matches `{library}`, which is bundled: it cannot stay on the host too");
+            report(context, &format!("host.libraries[{index}]"), "E-MAN-036", &glob.span, message);
         }
     }
 }

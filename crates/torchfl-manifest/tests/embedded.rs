@@ -1,6 +1,6 @@
 //! The manifests of `vendor-manifests/` are right, and say what is known about them.
 
-use torchfl_manifest::{Manifest, Request, check, embedded, find, resolve};
+use torchfl_manifest::{Manifest, Request, check, embedded, resolve};
 
 #[test]
 fn every_manifest_parses_resolves_and_is_named_after_its_file() {

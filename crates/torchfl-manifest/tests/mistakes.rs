@@ -1,0 +1,272 @@
+//! What is said about mistakes: one case a mistake, each made in a manifest that is otherwise right.
+
+use torchfl_manifest::{Error, Manifest};
+
+const RIGHT: &str = include_str!("metax.toml");
+
+/// The problems after replacing `old` by `new` in the right manifest, a line each.
+fn problems(edits: &[(&str, &str)]) -> String {
+    let mut text = RIGHT.to_owned();
+    for (old, new) in edits {
+        assert_eq!(text.matches(old).count(), 1, "{old} must stand once in the text");
+        text = text.replace(old, new);
+    }
+    match Manifest::parse(&text, "m.toml") {
+        Ok(_) => "no mistake".to_owned(),
+        Err(Error::Invalid { problems, text: kept, .. }) => {
+            assert_eq!(kept, text);
+            let lines: Vec<String> =
+                problems.iter().map(|p| format!("{p} [{}]", &text[p.span.clone()])).collect();
+            lines.join("\n")
+        }
+        Err(other) => other.to_string(),
+    }
+}
+
+#[test]
+fn every_key_of_the_design_is_read() {
+    let manifest = Manifest::parse(RIGHT, "m.toml").unwrap();
+    assert_eq!(manifest.name(), "metax");
+    assert_eq!(&RIGHT[manifest.title.span.clone()], "\"MetaX MACA\"");
+    assert_eq!(manifest.triton.unwrap().target.unwrap().warp_size.value, 64);
+    assert_eq!(manifest.shim.len(), 2);
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once_with_their_places() {
+    let error = Manifest::parse(
+        &RIGHT
+            .replace("status = \"stable\"", "status = \"stabel\"\nvendro = 1")
+            .replace("front = \"cpu\"", "front = 1")
+            .replace("release = \"2.10.0\"\n", "")
+            .replace(
+                "\"libc10.so\", \"libtorch_cpu.so\", \"libc10_cuda.so\"",
+                "\"libc10.so\", \"libtorch_cup.so\"",
+            ),
+        "m.toml",
+    )
+    .unwrap_err();
+    assert_eq!(error.code(), "E-MAN-013");
+    insta::assert_snapshot!(error, @r##"
+        the manifest m.toml holds 6 mistakes
+          m.toml:4:10: E-MAN-013: "stabel" is none of stable, beta, experimental, runtime-only (did you mean `stable`?)
+          m.toml:5:1: E-MAN-010: unknown key `vendro` (did you mean `vendor`?)
+          m.toml:7:1: E-MAN-012: missing key `release`
+          m.toml:8:9: E-MAN-011: expected a string, found an integer
+          m.toml:32:25: E-MAN-032: `libtorch_cup.so` comes from nowhere: it is not in required, optional, front or never-duplicate (did you mean `libtorch_cpu.so`?)
+          m.toml:33:23: E-MAN-033: `libc10_cuda.so` is not in preload, so nothing opens it globally (did you mean `libtorch_cuda.so`?)
+        "##);
+}
+
+#[test]
+fn text_that_is_no_toml() {
+    let error = Manifest::parse("schema = \nvendor = 'a'\nvendor = 'b'\n[torch\n", "m.toml").unwrap_err();
+    assert_eq!(error.code(), "E-MAN-001");
+    insta::assert_snapshot!(error, @r##"
+        the manifest m.toml holds 3 mistakes
+          m.toml:1:10: E-MAN-001: string values must be quoted, expected literal string
+          m.toml:3:1: E-MAN-001: duplicate key
+          m.toml:4:7: E-MAN-001: unclosed table, expected `]`
+        "##);
+}
+
+#[test]
+fn an_empty_file() {
+    insta::assert_snapshot!(Manifest::parse("", "m.toml").unwrap_err(), @r##"
+        the manifest m.toml holds 7 mistakes
+          m.toml:1:1: E-MAN-012: missing key `python`
+          m.toml:1:1: E-MAN-012: missing key `schema`
+          m.toml:1:1: E-MAN-012: missing key `status`
+          m.toml:1:1: E-MAN-012: missing key `target`
+          m.toml:1:1: E-MAN-012: missing key `title`
+          m.toml:1:1: E-MAN-012: missing key `torch`
+          m.toml:1:1: E-MAN-012: missing key `vendor`
+        "##);
+}
+
+#[test]
+fn another_schema_version() {
+    insta::assert_snapshot!(problems(&[("schema = 1", "schema = 2")]), @r##"1:10: E-MAN-002: this tool reads schema 1, not 2 [2]"##);
+}
+
+#[test]
+fn an_unknown_key_far_from_all_others() {
+    insta::assert_snapshot!(problems(&[("[python]", "[python]\nabi = 3")]), @r##"15:1: E-MAN-010: unknown key `abi`; the keys here are tags [abi]"##);
+}
+
+#[test]
+fn values_of_the_wrong_type() {
+    insta::assert_snapshot!(problems(&[
+        ("tags = [\"cp310\", \"cp312\"]", "tags = \"cp310\""),
+        ("warp-size = 64", "warp-size = 64.0"),
+        ("schema = 1", "schema = 99999999999999999999"),
+        ("MACA_PATH = \"/opt/maca\"", "MACA_PATH = true"),
+        ("vendor = \"metax\"\ntitle", "vendor = { name = 'metax' }\ntitle"),
+    ]), @r##"
+    1:10: E-MAN-011: the integer is too large [99999999999999999999]
+    2:10: E-MAN-011: expected a string (short name), found a table [{ name = 'metax' }]
+    15:8: E-MAN-011: expected an array, found a string ["cp310"]
+    55:13: E-MAN-011: expected a string (text), found a boolean [true]
+    63:57: E-MAN-011: expected an integer, found a float [64.0]
+    "##);
+}
+
+#[test]
+fn names_with_rules() {
+    insta::assert_snapshot!(problems(&[
+        ("release = \"2.10.0\"", "release = \"2.10\""),
+        ("[\"cp310\", \"cp312\"]", "[\"3.10\", \"cp312t\"]"),
+        ("arch = [\"x86_64\"]", "arch = [\"x86-64\", \"mips\"]"),
+        ("glibc = \"2.35\"", "glibc = \"2.35.1\""),
+        ("dir = \"lib_maca\"", "dir = \"gate\""),
+        ("probe = \"libtorch_cuda.so\"", "probe = \"lib/libtorch_cuda.so\""),
+        ("\"libmcblas.so*\"", "\"libmcblas[.so\""),
+        ("include = []", "include = [\"../*\", \"/usr/lib/*\"]"),
+        ("dist = \"nvidia-cublas\"", "dist = \"nvidia cublas\""),
+        ("title = \"MetaX MACA\"", "title = \" \""),
+        ("attributes = {}", "attributes = { \"a.b\" = \"1\" }"),
+    ]), @r##"
+    3:9: E-MAN-027: the text is empty [" "]
+    7:11: E-MAN-021: "2.10" is no three-part release N.N.N, such as 2.13.0 (did you mean `2.10.0`?) ["2.10"]
+    12:16: E-MAN-028: "a.b" is no identifier: letters, digits and `_`, no digit first ["a.b"]
+    15:9: E-MAN-022: "3.10" is no python tag cpXY, such as cp312 (did you mean `cp310`?) ["3.10"]
+    15:17: E-MAN-022: "cp312t" is no python tag cpXY, such as cp312 (did you mean `cp312`?) ["cp312t"]
+    18:9: E-MAN-013: "x86-64" is none of x86_64, aarch64, loongarch64, ppc64le, riscv64, s390x (did you mean `x86_64`?) ["x86-64"]
+    18:19: E-MAN-013: "mips" is none of x86_64, aarch64, loongarch64, ppc64le, riscv64, s390x ["mips"]
+    19:9: E-MAN-024: "2.35.1" is no glibc version N.M, such as 2.28 ["2.35.1"]
+    26:7: E-MAN-027: "gate" is taken: torch_fl keeps something else there; take lib_<vendor> ["gate"]
+    27:9: E-MAN-025: "lib/libtorch_cuda.so" is a path: a library is named by its file name (did you mean `libtorch_cuda.so`?) ["lib/libtorch_cuda.so"]
+    30:12: E-MAN-026: "../*" holds an empty, `.` or `..` part: this glob stays in site-packages ["../*"]
+    30:20: E-MAN-026: "/usr/lib/*" is absolute: this glob starts in the site-packages folder ["/usr/lib/*"]
+    38:14: E-MAN-026: "libmcblas[.so" is no glob: unclosed character class; missing ']' ["libmcblas[.so"]
+    43:8: E-MAN-028: "nvidia cublas" is no distribution's name: letters, digits, `.`, `-` and `_` ["nvidia cublas"]
+    "##);
+}
+
+#[test]
+fn versions_that_pep_440_forbids() {
+    insta::assert_snapshot!(problems(&[("vendor = \"metax\"\ntitle", "vendor = \"MetaX-3\"\ntitle")]), @r##"2:10: E-MAN-020: "MetaX-3" is no short name: lower-case letters and digits, a letter first (did you mean `metax3`?) ["MetaX-3"]"##);
+    insta::assert_snapshot!(problems(&[("version = \"3.8.1\"", "version = \"3.8+1\"")]), @r##"22:11: E-MAN-020: "3.8+1" holds a `+`: a version has one, and the tool writes it ["3.8+1"]"##);
+    insta::assert_snapshot!(problems(&[("version = \"3.8.1\"", "version = \"3..8\"")]), @r##"22:11: E-MAN-020: "3..8" has an empty part: PEP 440 wants a letter or digit on each side of a `.` ["3..8"]"##);
+    insta::assert_snapshot!(problems(&[("version = \"3.8.1\"", "version = \"3/8\"")]), @r##"22:11: E-MAN-020: "3/8" holds '/': PEP 440 allows letters, digits and `.`, `-`, `_` here ["3/8"]"##);
+}
+
+#[test]
+fn names_given_twice() {
+    insta::assert_snapshot!(problems(&[
+        ("tags = [\"cp310\", \"cp312\"]", "tags = [\"cp310\", \"cp310\"]"),
+        ("optional = [\"libc10_cuda.so\",", "optional = [\"libc10.so\", \"libc10_cuda.so\", \"libc10_cuda.so\","),
+        (
+            "libraries = [\"libcublas.so.13\"]",
+            "libraries = [\"libcublas.so.13\"]\n[[provided]]\ndist = \"nvidia-cublas\"\nlibraries = [\"libcublas.so.13\"]",
+        ),
+    ]), @r##"
+    15:18: E-MAN-030: `cp310` is listed twice in python.tags ["cp310"]
+    29:13: E-MAN-031: `libc10.so` is in bundle.required as well ["libc10.so"]
+    29:44: E-MAN-030: `libc10_cuda.so` is listed twice in bundle.optional ["libc10_cuda.so"]
+    46:8: E-MAN-030: `nvidia-cublas` is provided twice with the same dir: join the two ["nvidia-cublas"]
+    47:14: E-MAN-030: `libcublas.so.13` is provided twice; the other one is of `nvidia-cublas` ["libcublas.so.13"]
+    "##);
+}
+
+#[test]
+fn empty_lists_that_must_say_something() {
+    insta::assert_snapshot!(problems(&[
+        ("tags = [\"cp310\", \"cp312\"]", "tags = []"),
+        ("arch = [\"x86_64\"]", "arch = []"),
+        ("libraries = [\"libcublas.so.13\"]", "libraries = []"),
+    ]), @r##"
+    15:8: E-MAN-012: no python tag is given [[]]
+    18:8: E-MAN-012: no processor is given [[]]
+    44:13: E-MAN-051: `nvidia-cublas` provides no libraries [[]]
+    "##);
+}
+
+#[test]
+fn libraries_from_nowhere() {
+    insta::assert_snapshot!(problems(&[
+        ("preload = [\"libc10.so\"", "preload = [\"libgopm.so.1\", \"libc10.so\""),
+        ("global = [{ library = \"libc10_cuda.so\"", "global = [{ library = \"libtorch_cuda_linalg.so\""),
+        ("probe = \"libtorch_cuda.so\"", "probe = \"libtorch_hip.so\""),
+        ("include = []", "include = []\nfront = [\"libcaffe2.so\"]"),
+    ]), @r##"
+    27:9: E-MAN-034: probe `libtorch_hip.so` is not bundled: it is in neither required nor optional (did you mean `libtorch_cpu.so`?) ["libtorch_hip.so"]
+    31:10: E-MAN-035: `libcaffe2.so` is in front, and preload does not open it ["libcaffe2.so"]
+    33:12: E-MAN-032: `libgopm.so.1` comes from nowhere: it is not in required, optional, front or never-duplicate (did you mean `libgomp.so.1`?) ["libgopm.so.1"]
+    34:23: E-MAN-033: `libtorch_cuda_linalg.so` is not in preload, so nothing opens it globally (did you mean `libtorch_cuda.so`?) ["libtorch_cuda_linalg.so"]
+    "##);
+}
+
+#[test]
+fn bundled_libraries_that_others_bring_too() {
+    insta::assert_snapshot!(problems(&[
+        ("libraries = [\"libcublas.so.13\"]", "libraries = [\"libshm.so\"]"),
+        ("\"libmcblas.so*\"", "\"libtorch*\""),
+    ]), @r##"
+    38:14: E-MAN-036: `libtorch*` matches `libtorch.so`, which is bundled: it cannot stay on the host too ["libtorch*"]
+    44:14: E-MAN-036: `libshm.so` is bundled and provided by another wheel: one of them is wrong ["libshm.so"]
+    "##);
+}
+
+#[test]
+fn a_swap_that_the_rest_contradicts() {
+    insta::assert_snapshot!(problems(&[("swap = \"core\"", "swap = \"none\"")]), @r##"26:7: E-MAN-037: swap is `none`, and yet there is a bundle ["lib_maca"]"##);
+    insta::assert_snapshot!(problems(&[("swap = \"core\"", "swap = \"extra\"")]), @r##"11:8: E-MAN-037: swap is `extra`, and bundle.front is empty: the stock core is opened first, so it must be named ["extra"]"##);
+    insta::assert_snapshot!(problems(&[("front = \"cpu\"", "front = \"vendor\"")]), @r##"11:8: E-MAN-037: front is the vendor's own torch, and swap is `core`: nothing is to be replaced ["core"]"##);
+    let at = RIGHT.find("[bundle]").unwrap();
+    let end = RIGHT.find("[host]").unwrap();
+    insta::assert_snapshot!(problems(&[(&RIGHT[at..end], "")]), @r##"11:8: E-MAN-037: swap is `core`, and there is no [bundle] to take the libraries from ["core"]"##);
+}
+
+#[test]
+fn search_paths() {
+    let old = "search-path = [\"$ORIGIN\", \"{sdk}/lib\", \"{sdk}/lib64\"]";
+    let entries = |entries: &str| problems(&[(old, &format!("search-path = [{entries}]"))]);
+    for misspelt in ["$ORIGN", "ORIGIN", "${ORIGN}", "$origin", "$ORIGINAL", "${ORIGIN", "ORIGIN/../x"] {
+        let found = entries(&format!("'{misspelt}'"));
+        assert!(found.contains("(did you mean `$ORIGIN`?)") || found.contains("does not close"), "{found}");
+    }
+    insta::assert_snapshot!(entries("'$ORIGN', '$SDK/lib', '../lib', '{skd}/lib', '{sdk', '/a:/b', '', '{sdk}lib', '/x/$ORIGIN'"), @r##"
+        34:16: E-MAN-040: "$ORIGN": the loader knows no `$ORIGN` (did you mean `$ORIGIN`?) ['$ORIGN']
+        34:26: E-MAN-040: "$SDK/lib": the loader knows no `$SDK` ['$SDK/lib']
+        34:38: E-MAN-041: "../lib" is relative: the loader would start in the working directory (did you mean `$ORIGIN/../lib`?) ['../lib']
+        34:48: E-MAN-043: "{skd}/lib": there is no placeholder `{skd}`, only `{sdk}` (did you mean `{sdk}`?) ['{skd}/lib']
+        34:61: E-MAN-043: "{sdk" opens a brace that it does not close ['{sdk']
+        34:69: E-MAN-044: "/a:/b" is not one folder: `:` parts entries, so each is a string of its own ['/a:/b']
+        34:78: E-MAN-044: "" is not one folder: `:` parts entries, so each is a string of its own ['']
+        34:82: E-MAN-044: "{sdk}lib": `{sdk}` is a whole folder: it comes first, and a `/` comes after it ['{sdk}lib']
+        34:94: E-MAN-044: "/x/$ORIGIN": `$ORIGIN` is a whole folder: it comes first, and a `/` comes after it ['/x/$ORIGIN']
+        "##);
+    assert_eq!(entries("'${ORIGIN}/../x', '$ORIGIN/$LIB', '/usr/lib', '{sdk}/lib'"), "no mistake");
+    insta::assert_snapshot!(
+        problems(&[("{ env = \"MACA_PATH\" }, { env = \"MACA_HOME\" }, { path = \"/opt/maca\" }", "")]), @r##"
+        34:27: E-MAN-042: `{sdk}/lib` needs the SDK's place, and [sdk] has no roots ["{sdk}/lib"]
+        34:40: E-MAN-042: `{sdk}/lib64` needs the SDK's place, and [sdk] has no roots ["{sdk}/lib64"]
+        "##);
+}
+
+#[test]
+fn sdk_roots() {
+    insta::assert_snapshot!(problems(&[(
+        "{ env = \"MACA_HOME\" }, { path = \"/opt/maca\" }",
+        "{ env = \"A\", path = \"/b\" }, {}, { pth = \"/c\" }, { path = \"opt\" }, { env = \"A-B\" }, { path = \"/a:b\" }"
+    )]), @r##"
+    23:33: E-MAN-045: a root has either `env` or `path`, this one has both [{ env = "A", path = "/b" }]
+    23:61: E-MAN-045: a root has either `env` or `path`, this one has neither [{}]
+    23:65: E-MAN-045: a root has either `env` or `path`, this one has neither [{ pth = "/c" }]
+    23:67: E-MAN-010: unknown key `pth` (did you mean `path`?) [pth]
+    23:90: E-MAN-046: "opt" is not absolute ["opt"]
+    23:107: E-MAN-028: "A-B" is no identifier: letters, digits and `_`, no digit first ["A-B"]
+    23:125: E-MAN-046: "/a:b" holds ':', which a library's search path cannot ["/a:b"]
+    "##);
+}
+
+#[test]
+fn a_provided_folder_that_is_not_in_site_packages() {
+    let dir = |dir: &str| {
+        problems(&[("dist = \"nvidia-cublas\"", &format!("dist = \"nvidia-cublas\"\ndir = '{dir}'"))])
+    };
+    insta::assert_snapshot!(dir("/usr/lib"), @r##"44:7: E-MAN-050: "/usr/lib" is absolute: this folder starts in the site-packages folder ['/usr/lib']"##);
+    insta::assert_snapshot!(dir("../lib"), @r##"44:7: E-MAN-050: "../lib" holds an empty, `.` or `..` part: this folder stays in site-packages ['../lib']"##);
+    assert_eq!(dir("nvidia/cu13/lib"), "no mistake");
+}
