@@ -1,5 +1,7 @@
 //! The strings of a manifest that have rules of their own.
 
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
 use crate::decode::{Complaint, Context, Field, Name, Node, choice, name};
 use crate::problem::nearest;
 
@@ -265,10 +267,20 @@ fn glob(text: &str) -> Result<(), Complaint> {
     if text.is_empty() {
         return Err(Complaint::new("the glob is empty"));
     }
-    match globset::GlobBuilder::new(text).literal_separator(true).build() {
+    // A name has at most 255 bytes (limits.h, NAME_MAX). A matcher's size grows with the glob, and has a limit.
+    if text.len() > 255 {
+        return Err(Complaint::new("the glob is longer than any file's name"));
+    }
+    match matcher(text) {
         Ok(_) => Ok(()),
         Err(error) => Err(Complaint::new(format!("{text:?} is no glob: {}", error.kind()))),
     }
+}
+
+/// What a glob of a manifest matches. A set of one: `Glob::compile_matcher` panics where this returns an error.
+pub(crate) fn matcher(glob: &str) -> Result<GlobSet, globset::Error> {
+    let glob = GlobBuilder::new(glob).literal_separator(true).build()?;
+    GlobSetBuilder::new().add(glob).build()
 }
 
 fn inner_glob(text: &str) -> Result<(), Complaint> {

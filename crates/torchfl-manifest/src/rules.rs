@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::Range;
 
-use globset::GlobBuilder;
-
 use crate::decode::{Complaint, Context};
 use crate::model::{Bundle, Manifest};
-use crate::names::{Front, Library, Swap, search_entry};
+use crate::names::{Front, Library, Swap, matcher, search_entry};
 use crate::problem::nearest;
 use crate::spanned::Spanned;
 
@@ -227,8 +225,7 @@ fn elsewhere(manifest: &Manifest, bundle: &Bundle, context: &mut Context) {
     }
     let Some(host) = &manifest.host else { return };
     for (index, glob) in host.libraries.iter().enumerate() {
-        let Ok(matcher) = GlobBuilder::new(glob).literal_separator(true).build() else { continue };
-        let matcher = matcher.compile_matcher();
+        let Ok(matcher) = matcher(glob) else { continue };
         let hit = bundled.keys().find(|library| matcher.is_match(library));
         if let Some(library) = hit {
             let message =

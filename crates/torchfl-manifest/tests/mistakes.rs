@@ -270,3 +270,11 @@ fn a_provided_folder_that_is_not_in_site_packages() {
     insta::assert_snapshot!(dir("../lib"), @r##"44:7: E-MAN-050: "../lib" holds an empty, `.` or `..` part: this folder stays in site-packages ['../lib']"##);
     assert_eq!(dir("nvidia/cu13/lib"), "no mistake");
 }
+
+#[test]
+fn a_glob_too_large_for_a_matcher_is_a_mistake() {
+    let many = "?".repeat(100_000);
+    assert!(problems(&[("libmcblas.so*", &many)]).contains("E-MAN-026"));
+    let nested = format!("{}x{}", "{a,".repeat(80), "}".repeat(80));
+    problems(&[("libmcblas.so*", &nested)]);
+}
