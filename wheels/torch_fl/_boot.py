@@ -181,34 +181,39 @@ class Finder:
         if self.redirect == "off":
             self.leave()
             return
-        module = sys.modules.get("torch")
         self.enter()
         carry_on_path()
-        if module is None or module is self.torch or module is self.loading:
-            try:
-                import torch  # noqa: F401  another thread may be at it: this waits for its end
-            except ModuleNotFoundError as error:
-                if error.name != "torch":
-                    raise
-                self.leave()
-                raise BootError(
-                    "E-BOOT-003",
-                    "torch is not installed in this environment",
-                    self.build["torch"]["install"]["pip"],
-                ) from error
+        known = self.torch
+        module = sys.modules.get("torch")
+        if module is None or module is known or module is self.loading:
+            self._import()
+            module = sys.modules.get("torch")
         else:
             self._adopt(module)
-        module = sys.modules.get("torch")
         if module is not None and module is self.loading:
             return  # a part of torch imports torch_fl: the import of torch will compare
-        if module is not self.torch:
+        if module is None or module is not self.torch:
             self.leave()
             raise BootError(
                 "E-BOOT-012",
                 f"{getattr(module, '__file__', module)} was imported past the finder of torch_fl",
                 "import torch_fl before other import hooks and before threads that import torch",
             )
-        self.plan.compare()
+        if module is known:  # else it has been compared just now
+            self.plan.compare()
+
+    def _import(self):
+        try:
+            import torch  # noqa: F401  another thread may be at it: this waits for its end
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            self.leave()
+            raise BootError(
+                "E-BOOT-003",
+                "torch is not installed in this environment",
+                self.build["torch"]["install"]["pip"],
+            ) from error
 
     def _adopt(self, module):
         """Accept a torch that was imported first, if every library is the planned one all the same."""

@@ -121,15 +121,16 @@ def _check_above(folder, path):
 def links(torch, home, build):
     """All links of the facade, as sorted pairs (path in it, absolute target)."""
     tree = []
-    overlay = os.path.join(home, build["overlay"]) if build["overlay"] else None
+    overlay = f"{home}/{build['overlay']}" if build["overlay"] else None
+    over = _entries(overlay) if overlay else {}
     for name in os.listdir(torch):
-        if name != "lib":
-            over = os.path.join(overlay, name) if overlay and name in ("include", "share") else None
-            _merge(tree, "torch/" + name, os.path.join(torch, name), over)
-    stock = os.path.join(torch, "lib")
-    libraries = {name: os.path.join(stock, name) for name in os.listdir(stock)}
-    libraries.update((name, os.path.join(home, build["bundle"], name)) for name in build["files"])
-    tree += [("torch/lib/" + name, path) for name, path in libraries.items()]
+        if name in over:
+            _merge(tree, f"torch/{name}", f"{torch}/{name}", f"{overlay}/{name}")
+        elif name != "lib":
+            tree.append((f"torch/{name}", f"{torch}/{name}"))
+    libraries = {name: f"{torch}/lib/{name}" for name in os.listdir(f"{torch}/lib")}
+    libraries.update((name, f"{home}/{build['bundle']}/{name}") for name in build["files"])
+    tree += [(f"torch/lib/{name}", path) for name, path in libraries.items()]
     mangled = torch + ".libs"  # auditwheel's folder beside the package: `$ORIGIN/../../torch.libs`
     if os.path.isdir(mangled):
         tree.append(("torch.libs", mangled))
@@ -137,14 +138,21 @@ def links(torch, home, build):
 
 
 def _merge(tree, name, stock, over):
-    """Link a whole entry where one side has it, or go into it where both do."""
-    if over is None or not os.path.lexists(over):
-        tree.append((name, stock))
-    elif os.path.isdir(over) and os.path.isdir(stock):
-        for part in set(os.listdir(stock)) | set(os.listdir(over)):
-            _merge(tree, f"{name}/{part}", os.path.join(stock, part), os.path.join(over, part))
-    else:
-        tree.append((name, over))
+    """Link what one side has as a whole, go into what both have; of a file, ours."""
+    mine = _entries(over)
+    for part in os.listdir(stock):
+        if part not in mine:
+            tree.append((f"{name}/{part}", f"{stock}/{part}"))
+        elif mine[part] and os.path.isdir(f"{stock}/{part}"):
+            _merge(tree, f"{name}/{part}", f"{stock}/{part}", f"{over}/{part}")
+            del mine[part]
+    tree += [(f"{name}/{part}", f"{over}/{part}") for part in mine]
+
+
+def _entries(folder):
+    """name -> whether it is a folder."""
+    with os.scandir(folder) as entries:
+        return {entry.name: entry.is_dir() for entry in entries}
 
 
 def key(build_id, torch, version, tree):
@@ -192,14 +200,15 @@ def publish(tree, folder):
 
 
 def _wrong_links(tree, folder):
-    wrong = [] if os.path.exists(os.path.join(folder, MARK)) else [(MARK, None)]
-    for name, target in tree:
+    wrong = [] if os.path.exists(f"{folder}/{MARK}") else [(MARK, None)]
+    readlink = os.readlink
+    for link in tree:
         try:
-            if os.readlink(f"{folder}/{name}") == target:
+            if readlink(f"{folder}/{link[0]}") == link[1]:
                 continue
-        except OSError:
+        except OSError:  # gone, or not a link
             pass
-        wrong.append((name, target))
+        wrong.append(link)
     return wrong
 
 

@@ -41,7 +41,9 @@ def mapped():
     """The paths of all libraries that are mapped into this process (proc(5), /proc/pid/maps)."""
     with open("/proc/self/maps", "rb") as file:
         lines = file.read().split(b"\n")
-    return {os.fsdecode(line[line.index(b"/") :]) for line in lines if b".so" in line and b"/" in line}
+    # The columns before the path hold no slash.
+    paths = {line[line.index(b"/") :] for line in lines if b".so" in line and b"/" in line}
+    return [os.fsdecode(path) for path in paths]
 
 
 def _identity(path):
