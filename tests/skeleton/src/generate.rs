@@ -44,7 +44,7 @@ impl Skeleton {
     /// earlier run is replaced, file by file.
     ///
     /// # Errors
-    /// See [`Error`]; what failed is not written.
+    /// See [`Error`]. Each file appears whole or not at all; those before a failure stay.
     pub fn generate(manifest: &Manifest, out_dir: &Path, python: &Path) -> Result<Generated, Error> {
         let recipe = Recipe::of(manifest);
         let python = Python::ask(python)?;

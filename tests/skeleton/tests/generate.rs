@@ -385,3 +385,16 @@ fn every_embedded_manifest_has_a_skeleton_whose_own_torch_imports() {
         assert_eq!(Env::with(&wheels).run(BUILDS, sdk.as_deref()), format!("['{vendor}'] {key}"), "{name}");
     }
 }
+
+#[test]
+fn the_program_prints_paths_as_json_and_errors_with_code_and_hint() {
+    let program = env!("CARGO_BIN_EXE_torchfl-skeleton");
+    let dir = TempDir::new().unwrap();
+    let made = run(Command::new(program).args(["sim", "--json", "-o"]).arg(dir.path()));
+    let json: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    assert!(Path::new(json["vendor_wheel"].as_str().unwrap()).is_file(), "{json}");
+    let failed = run(Command::new(program).args(["simm", "-o"]).arg(dir.path()));
+    assert!(!failed.status.success());
+    let said = text(&failed);
+    assert!(said.starts_with("error[E-MAN-101]: ") && said.contains("hint: did you mean `sim`?"), "{said}");
+}
