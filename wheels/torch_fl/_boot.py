@@ -28,10 +28,11 @@ class BootError(ImportError):
         super().__init__(f"{code}: {message}\n  next step: {hint}", name="torch_fl")
         self.code = code
         self.hint = hint
-        self._parts = (code, message, hint)
 
-    def __reduce__(self):  # worker processes send their exceptions by pickle
-        return type(self), self._parts
+    def __reduce__(self):
+        # Worker processes send their exceptions by pickle, which would import torch_fl to name this
+        # class, and fail as the worker did: the other side gets a plain ImportError with code and hint.
+        return ImportError, (str(self),), {"code": self.code, "hint": self.hint}
 
 
 class Finder:
@@ -208,12 +209,16 @@ class Finder:
         except ModuleNotFoundError as error:
             if error.name != "torch":
                 raise
-            self.leave()
-            raise BootError(
-                "E-BOOT-003",
-                "torch is not installed in this environment",
-                self.build["torch"]["install"]["pip"],
-            ) from error
+        else:
+            if getattr(torch, "__file__", None) is not None:
+                return
+            del sys.modules["torch"]  # a namespace: some folder that happens to be called torch
+        self.leave()
+        raise BootError(
+            "E-BOOT-003",
+            "torch is not installed in this environment",
+            self.build["torch"]["install"]["pip"],
+        )
 
     def _adopt(self, module):
         """Accept a torch that was imported first, if every library is the planned one all the same."""
