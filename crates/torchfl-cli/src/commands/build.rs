@@ -1,0 +1,126 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+use torchfl_build::{Plan, Request, Summary};
+use torchfl_manifest::resolve::OpenFrom;
+use torchfl_wheel::{Options, ZipWriter};
+
+use crate::Outcome;
+use crate::args::{Build, Compression, MetadataVersion};
+use crate::commands::vendor;
+use crate::report::Failure;
+use crate::screen::{Screen, megabytes};
+
+pub(crate) fn run(args: Build, screen: &Screen) -> Result<Outcome, Failure> {
+    let (manifest, manifest_text) = vendor::load(&args.which)?;
+    let threads = args.threads.unwrap_or_else(|| Options::default().threads).max(1);
+    let scratch = existing(&args.output);
+    let request = Request {
+        manifest,
+        manifest_text,
+        torch: args.torch,
+        front: args.front,
+        plugin: args.plugin,
+        python: args.python,
+        sdk_root: args.sdk_root,
+        local: args.local,
+        post: args.post,
+        metadata_version: match args.metadata_version {
+            MetadataVersion::V2_3 => torchfl_wheel::MetadataVersion::V2_3,
+            MetadataVersion::V2_4 => torchfl_wheel::MetadataVersion::V2_4,
+        },
+        allow_unlicensed: args.allow_unlicensed,
+        scratch,
+        threads,
+    };
+    let spinner = screen.spinner("reading the vendor's torch");
+    let plan = torchfl_build::plan(&request)?;
+    spinner.finish_and_clear();
+    for note in &plan.notes {
+        screen.warn(note);
+    }
+    if args.dry_run {
+        screen.data(&plan, describe)?;
+        return Ok(Outcome::Done);
+    }
+
+    let bar = screen.bytes("writing", plan.bytes());
+    let ticks = bar.clone();
+    let options = Options {
+        threads,
+        compression: match args.compression {
+            Compression::Fast => torchfl_wheel::Compression::Fast,
+            Compression::Normal => torchfl_wheel::Compression::Normal,
+        },
+        on_progress: Some(Arc::new(move |bytes| ticks.inc(bytes))),
+    };
+    fs_err::create_dir_all(&args.output)?;
+    let writer = ZipWriter::create(&args.output, plan.name(), options)?;
+    let summary = plan.write(Box::new(writer))?;
+    bar.finish_and_clear();
+    let (name, text) = torchfl_build::constraints(&plan);
+    fs_err::write(args.output.join(name), text)?;
+    let path = args.output.join(&summary.wheel);
+    let mut value = serde_json::to_value(&summary)?;
+    value["path"] = json!(path);
+    screen.data(&value, |_| told(&summary, &path))?;
+    Ok(Outcome::Done)
+}
+
+/// The nearest folder that exists: the scratch files go to the disk that will hold the wheel.
+fn existing(output: &Path) -> PathBuf {
+    let found = output.ancestors().find(|folder| folder.is_dir());
+    found.map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+fn told(summary: &Summary, path: &Path) -> String {
+    let mut text = table(summary.libraries.iter());
+    text += &format!(
+        "\n{}\n  {} in {:.1} s, sha256 {}\n",
+        path.display(),
+        megabytes(summary.bytes),
+        summary.seconds,
+        summary.sha256
+    );
+    text
+}
+
+/// The plan for people: the same values that the build uses.
+fn describe(plan: &Plan) -> String {
+    let mut text = format!("{}\n\n", plan.wheel);
+    text += &table(plan.libraries.iter());
+    if let Some(library) = plan.libraries.first() {
+        text += &format!("\nsearch path ({}): {}\n", library.tag, library.search_path);
+    }
+    text += "\nopened at import, in this order:\n";
+    for open in &plan.build_json.open {
+        let from = match open.from {
+            OpenFrom::Bundle => "bundle",
+            OpenFrom::Front => "installed torch",
+        };
+        let shared = if open.shared { ", unless loaded already" } else { "" };
+        let scope = if open.global { ", global" } else { "" };
+        text += &format!("  {} from the {}{shared}{scope}\n", open.name, from);
+    }
+    text += "\nrequires:\n";
+    for line in &plan.requires {
+        text += &format!("  {line}\n");
+    }
+    text += &format!("\n{} headers and CMake files laid over the stock ones", plan.overlay.len());
+    text += &format!("\n{} licence files\n", plan.licences.len());
+    text
+}
+
+fn table<'a>(libraries: impl Iterator<Item = &'a torchfl_build::Library>) -> String {
+    let mut text = String::new();
+    for library in libraries {
+        let how = match library.how {
+            torchfl_elf::How::Unchanged => "unchanged",
+            torchfl_elf::How::InPlace => "in place",
+            torchfl_elf::How::Appended => "appended",
+        };
+        text += &format!("  {:<34} {:>10}  {} {how}\n", library.name, megabytes(library.bytes), library.tag);
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! Errors as people and machines read them.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use serde_json::{Value, json};
+
+/// An error of one of the libraries, ready to be shown.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: &'static str,
+    hint: Option<String>,
+    cause: Box<dyn StdError + Send + Sync>,
+    /// For a problem in a text: the text, and the place in it.
+    place: Option<(NamedSource<String>, LabeledSpan)>,
+    /// Further problems of the same input.
+    also: Vec<Failure>,
+}
+
+impl Failure {
+    pub(crate) fn new(
+        code: &'static str,
+        hint: Option<String>,
+        cause: impl StdError + Send + Sync + 'static,
+    ) -> Self {
+        Self { code, hint, cause: Box::new(cause), place: None, also: Vec::new() }
+    }
+
+    pub(crate) fn at(mut self, source: NamedSource<String>, label: LabeledSpan) -> Self {
+        self.place = Some((source, label));
+        self
+    }
+
+    pub(crate) fn and(mut self, also: Vec<Self>) -> Self {
+        self.also = also;
+        self
+    }
+
+    /// Code, message, causes and hint, for `--json`.
+    pub(crate) fn json(&self) -> Value {
+        let mut causes = Vec::new();
+        let mut cause = self.cause.source();
+        while let Some(inner) = cause {
+            causes.push(inner.to_string());
+            cause = inner.source();
+        }
+        let also: Vec<Value> = self.also.iter().map(|f| f.json()["error"].clone()).collect();
+        json!({ "error": { "code": self.code, "message": self.to_string(), "causes": causes, "hint": self.hint, "also": also } })
+    }
+
+    /// The text for people.
+    pub(crate) fn render(&self) -> String {
+        let mut text = String::new();
+        let handler = miette::GraphicalReportHandler::new().with_links(false);
+        match handler.render_report(&mut text, self) {
+            Ok(()) => text,
+            Err(_) => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl StdError for Failure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.source()
+    }
+}
+
+impl Diagnostic for Failure {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.code))
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.hint.as_ref().map(|hint| Box::new(hint) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.place.as_ref().map(|(source, _)| source as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.place.as_ref().map(|(_, label)| Box::new(std::iter::once(label.clone())) as Box<dyn Iterator<Item = _>>)
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
+        (!self.also.is_empty()).then(|| Box::new(self.also.iter().map(|f| f as &dyn Diagnostic)) as Box<_>)
+    }
+}
+
+/// Every library's error has a code and a hint.
+macro_rules! failures {
+    ($($error:ty),*) => { $(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::new(error.code(), error.hint(), error)
+            }
+        }
+    )* };
+}
+
+failures!(torchfl_build::Error, torchfl_elf::Error, torchfl_site::Error, torchfl_wheel::Error);
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new("E-CLI-001", None, error)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new("E-CLI-002", None, error)
+    }
+}
