@@ -235,3 +235,127 @@ fn check_written(
     }
     verify::check_edit(&before, &written, edit)
 }
+
+#[cfg(test)]
+#[path = "../tests/common/bytes.rs"]
+mod bytes;
+
+#[cfg(test)]
+mod tests {
+    use super::bytes::{Recipe, library};
+    use super::*;
+    use crate::journal::{Recovered, recover};
+    use crate::patch::Tag;
+
+    struct Case {
+        dir: tempfile::TempDir,
+        old: Vec<u8>,
+        edit: Edit,
+    }
+
+    impl Case {
+        fn all() -> Vec<Self> {
+            let recipe =
+                Recipe { search_path: Some((15, "/old/path")), ..Recipe::new(true, true, 62, 0x1000) };
+            let set = |value: &str| Edit::Set { tag: Tag::Runpath, value: value.to_owned() };
+            [set("/short"), set(&"/a/longer/path".repeat(9)), Edit::Remove]
+                .into_iter()
+                .map(|edit| Self { dir: tempfile::TempDir::new().unwrap(), old: library(&recipe), edit })
+                .collect()
+        }
+
+        fn path(&self) -> std::path::PathBuf {
+            let path = self.dir.path().join("a.so");
+            if !path.exists() {
+                fs_err::write(&path, &self.old).unwrap();
+            }
+            path
+        }
+
+        /// Stops before change number `at`; `None` where the patch has fewer.
+        fn stop_at(&self, at: usize) -> Option<Patch> {
+            let path = self.path();
+            let source = FileAt::new(open_locked(&path).unwrap()).unwrap();
+            let patch = plan(&source, "a.so", &self.edit).unwrap();
+            let journal = Journal::of(&source, &patch).unwrap();
+            let mut left = at;
+            let mut step = || {
+                left = left.checked_sub(1).ok_or_else(|| io::Error::other("power cut"))?;
+                Ok(())
+            };
+            commit(&path, &source, &patch, &journal, &self.edit, &mut step).is_err().then_some(patch)
+        }
+
+        fn names(&self) -> usize {
+            fs_err::read_dir(self.dir.path()).unwrap().count()
+        }
+    }
+
+    #[test]
+    fn a_patch_stopped_before_any_change_on_disk_is_undone() {
+        for case in Case::all() {
+            let path = case.path();
+            let mut stops = 0;
+            while case.stop_at(stops).is_some() {
+                recover(&path).unwrap();
+                assert_eq!(fs_err::read(&path).unwrap(), case.old, "stopped at {stops}");
+                assert_eq!(recover(&path).unwrap(), Recovered::Nothing);
+                stops += 1;
+            }
+            assert!(stops > 6, "{stops} changes");
+            assert_eq!(plan(&fs_err::read(&path).unwrap(), "a.so", &case.edit).unwrap().how, How::Unchanged);
+            assert_eq!(case.names(), 1);
+        }
+    }
+
+    #[test]
+    fn the_next_patch_takes_over_from_a_stopped_one() {
+        for case in Case::all() {
+            for stop in 0.. {
+                fs_err::write(case.path(), &case.old).unwrap();
+                if case.stop_at(stop).is_none() {
+                    break;
+                }
+                let next = Edit::Set { tag: Tag::Rpath, value: "/next".to_owned() };
+                assert_eq!(patch_in_place(&case.path(), &next).unwrap(), How::InPlace);
+                let once = case.dir.path().join("once.so");
+                fs_err::write(&once, &case.old).unwrap();
+                patch_in_place(&once, &next).unwrap();
+                assert_eq!(fs_err::read(case.path()).unwrap(), fs_err::read(&once).unwrap());
+                fs_err::remove_file(once).unwrap();
+                assert_eq!(case.names(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn torn_writes_are_undone_and_foreign_bytes_are_not() {
+        for case in Case::all() {
+            let path = case.path();
+            let source = FileAt::open(&path).unwrap();
+            let patch = plan(&source, "a.so", &case.edit).unwrap();
+            let journal = Journal::of(&source, &patch).unwrap();
+            for mask in [0b0101_0101_u8, 0b1111_0000, 0b0000_0001] {
+                fs_err::write(&path, &case.old).unwrap();
+                let file: File = fs_err::OpenOptions::new().write(true).open(&path).unwrap().into();
+                file.set_len(patch.len).unwrap();
+                for range in &journal.ranges {
+                    for (at, new) in range.new.iter().enumerate().filter(|(at, _)| mask >> (at % 8) & 1 == 1)
+                    {
+                        file.write_all_at(&[*new], range.offset + at as u64).unwrap();
+                    }
+                }
+                journal.write(&path, &mut || Ok(())).unwrap();
+                assert_eq!(recover(&path).unwrap(), Recovered::Undone);
+                assert_eq!(fs_err::read(&path).unwrap(), case.old);
+            }
+            // Installed anew meanwhile: the journal is not for these bytes.
+            journal.write(&path, &mut || Ok(())).unwrap();
+            let mut other = case.old.clone();
+            other[journal.ranges[0].offset as usize] ^= 0x55;
+            fs_err::write(&path, &other).unwrap();
+            assert_eq!(recover(&path).unwrap_err().code(), "E-ELF-015");
+            assert_eq!(fs_err::read(&path).unwrap(), other);
+        }
+    }
+}

@@ -124,13 +124,16 @@ impl Draft<'_> {
         let range = |from: u64, len: u64, movable| Occupant { from, to: from.saturating_add(len), movable };
         for segment in &self.segments {
             if segment.p_filesz > 0 && !matches!(segment.p_type, PT_LOAD | PT_PHDR | PT_NULL) {
-                let movable = matches!(segment.p_type, PT_NOTE | PT_GNU_PROPERTY | PT_INTERP);
+                let movable = matches!(segment.p_type, PT_NOTE | PT_GNU_PROPERTY | PT_INTERP)
+                    && self.is_mapped_at(segment.p_vaddr, segment.p_offset);
                 all.push(range(segment.p_offset, segment.p_filesz, movable));
             }
         }
         for section in &self.sections {
             if let Some(to) = section_end(section) {
-                all.push(Occupant { from: section.sh_offset, to, movable: self.is_movable(section) });
+                let movable =
+                    self.is_movable(section) && self.is_mapped_at(section.sh_addr, section.sh_offset);
+                all.push(Occupant { from: section.sh_offset, to, movable });
             }
         }
         all.push(range(
@@ -144,6 +147,10 @@ impl Draft<'_> {
         all.extend(dynamic.map(|dynamic| range(dynamic.offset, 1, false)));
         all.retain(|occupant| occupant.from < occupant.to);
         all
+    }
+
+    fn is_mapped_at(&self, vaddr: u64, offset: u64) -> bool {
+        self.image.locate(vaddr).is_some_and(|(found, _)| found == offset)
     }
 
     fn is_movable(&self, section: &sh::SectionHeader) -> bool {

@@ -156,7 +156,9 @@ impl<R: ReadAt> ReadAt for Patched<R> {
         let end = offset.checked_add(buf.len() as u64).filter(|end| *end <= self.patch.len);
         let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
         let old = (self.source.len().clamp(offset, end) - offset) as usize;
-        self.source.read_exact_at(offset, &mut buf[..old])?;
+        if old > 0 {
+            self.source.read_exact_at(offset, &mut buf[..old])?;
+        }
         buf[old..].fill(0);
         let first = self.patch.writes.partition_point(|write| write.end() <= offset);
         for write in self.patch.writes[first..].iter().take_while(|write| write.offset < end) {

@@ -8,7 +8,7 @@ use goblin::elf::section_header::{SHF_ALLOC, SHT_STRTAB, SHT_SYMTAB, SectionHead
 
 use crate::error::Error;
 use crate::facts::MAX_PATH;
-use crate::image::{Image, Strings, section_end};
+use crate::image::{Dynamic, Image, Strings, section_end};
 use crate::patch::{Data, Edit, How, Patch, Patched, Tag, Write};
 use crate::read_at::ReadAt;
 use crate::verify;
@@ -59,6 +59,27 @@ fn check_patchable(image: &Image<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// The tables that an edit changes do not overlap: else one change would be two.
+fn check_apart(image: &Image<'_>, strings: Strings, dynamic: &Dynamic, sections: u64) -> Result<(), Error> {
+    let entries = (dynamic.entries.len() + dynamic.nulls) as u64;
+    let mut tables = [
+        (0, u64::from(image.header.e_ehsize)),
+        (image.header.e_phoff, image.segments.len() as u64 * image.size::<ProgramHeader>()),
+        (image.header.e_shoff, sections * image.size::<SectionHeader>()),
+        (dynamic.offset, entries * image.size::<Dyn>()),
+        (strings.offset, strings.len),
+    ];
+    tables.sort_unstable();
+    let mut end = 0;
+    for (from, len) in tables.into_iter().filter(|(_, len)| *len > 0) {
+        if from < end {
+            return Err(image.malformed(format!("two tables overlap at offset {from:#x}")));
+        }
+        end = from.saturating_add(len);
+    }
+    Ok(())
+}
+
 /// A search path in the file.
 #[derive(Debug)]
 pub(crate) struct Text {
@@ -105,6 +126,7 @@ impl<'i> Draft<'i> {
         let strings = image.strings()?.ok_or_else(|| image.malformed("no DT_STRTAB"))?;
         let dynamic = image.dynamic.as_ref().ok_or_else(|| image.malformed("no dynamic table"))?;
         let sections = image.sections()?;
+        check_apart(image, strings, dynamic, sections.len() as u64)?;
         Ok(Self {
             image,
             strings,
@@ -268,7 +290,7 @@ impl<'i> Draft<'i> {
     fn write_changes(&mut self, offset: u64, new: &[u8]) -> Result<(), Error> {
         const NEAR: usize = 8;
         let known = self.image.file.len().saturating_sub(offset).min(new.len() as u64);
-        let old = self.image.bytes(offset, known, "a header")?;
+        let old = if known == 0 { Vec::new() } else { self.image.bytes(offset, known, "a header")? };
         let mut run: Option<(usize, usize)> = None;
         for at in (0..new.len()).filter(|at| old.get(*at) != Some(&new[*at])) {
             run = match run {
