@@ -53,13 +53,13 @@ def reals(tmp_path_factory):
 @pytest.fixture
 def core(sims, tmp_path):
     """A sim environment of its own, core swap."""
-    return sims("core").copy(tmp_path / "venv")
+    return sims("core").copy(tmp_path / "core")
 
 
 @pytest.fixture
 def extra(sims, tmp_path):
     """A sim environment of its own, extra swap."""
-    return sims("extra").copy(tmp_path / "venv")
+    return sims("extra").copy(tmp_path / "extra")
 
 
 @pytest.fixture(params=SWAPS)
