@@ -1,4 +1,5 @@
 import os
+import sys
 import tempfile
 from hashlib import sha256
 from pathlib import Path
@@ -7,6 +8,8 @@ import pytest
 from environment import Real, Sim
 
 SWAPS = ["core", "extra"]
+# More interpreters, os.pathsep between them; each needs its headers.
+PYTHONS = os.environ.get("TORCH_FL_PYTHONS", sys.executable).split(os.pathsep)
 REAL = "TORCH_FL_WHEELS" in os.environ
 
 

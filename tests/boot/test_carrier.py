@@ -278,5 +278,5 @@ def test_warm_import_of_our_own_code_is_quick(sim):
     text = Path(__file__).with_name("warm.py").read_text()
     sim.run(text).ok()
     times = [sim.run(text).said for _ in range(5)]
-    # Below 5 ms where sha256 of 1.4 MB, the size of torch's RECORD, takes 1 ms; a busy machine is slower at both.
+    # Below 5 ms where a thousand calls of stat take 1 ms; a busy machine is slower at both.
     assert min(time["own"] / time["unit"] for time in times) < 5, times

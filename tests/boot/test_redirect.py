@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from conftest import PYTHONS, SWAPS
 
 # In the children the first act is to unpickle a tensor: that imports torch before anything else.
 POOLS = """
@@ -31,8 +32,11 @@ def library_paths(environment, which):
     }[which]
 
 
-@pytest.mark.parametrize("redirect", ["auto", "facade", "open"])
-@pytest.mark.parametrize("ld_library_path", ["nothing", "stock", "bundle", "third"])
+LD_LIBRARY_PATHS = ["nothing", "stock", "bundle", "third"]
+WAYS = [("auto", which) for which in LD_LIBRARY_PATHS] + [("open", "nothing"), ("open", "stock"), ("facade", "bundle")]
+
+
+@pytest.mark.parametrize(("redirect", "ld_library_path"), WAYS)
 def test_parent_and_children_run_on_the_planned_libraries(environment, redirect, ld_library_path):
     paths = [str(path) for path in library_paths(environment, ld_library_path)]
     base = environment.facts["environ"].get("LD_LIBRARY_PATH")
@@ -50,6 +54,16 @@ def test_parent_and_children_run_on_the_planned_libraries(environment, redirect,
     facade = redirect == "facade" or redirect == "auto" and environment.swap == "core"
     assert said["redirect"] == ("facade" if facade else "open")
     assert said["file"].startswith(str(environment.cache if facade else environment.torch))
+
+
+@pytest.mark.parametrize("swap", SWAPS)
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_interpreter(sims, tmp_path, python, swap):
+    environment = sims(swap, python).copy(tmp_path / "venv")
+    for options in ((), ("-m", "torch_fl")):
+        for who, (where, has_kernel, _) in environment.run(POOLS, "SIM", options=options).said["seen"].items():
+            environment.assert_planned(where, who)
+            assert has_kernel
 
 
 def test_a_process_that_never_imports_torch_fl_is_untouched(environment):

@@ -292,7 +292,7 @@ def sibling(name):
 
 def is_gate(entry):
     """Whether this folder is a carrier, of this copy of torch_fl or of another one."""
-    return os.path.exists(os.path.join(entry, "torch", "TORCH_FL_GATE"))
+    return isinstance(entry, str) and os.path.exists(os.path.join(entry, "torch", "TORCH_FL_GATE"))
 
 
 def is_facade(folder):
@@ -354,8 +354,11 @@ def runner_operand():
     """Where in `sys.orig_argv` the option stands that names torch_fl as the module to run, or None."""
     words = sys.orig_argv
     index = 1
-    while index < len(words) and words[index].startswith("-") and not words[index].startswith("--"):
+    while index < len(words) and words[index].startswith("-"):
         word = words[index]
+        if word.startswith("--"):  # the one long option that a program can follow
+            index += 2 if word == "--check-hash-based-pycs" else 1
+            continue
         for place, letter in enumerate(word[1:], 2):
             rest = word[place:]
             if letter == "m":

@@ -1,5 +1,6 @@
 """Which libraries this process has loaded, and from which files."""
 
+import _ctypes
 import ctypes
 import os
 
@@ -12,7 +13,8 @@ class _LinkMap(ctypes.Structure):
 def loaded(name):
     """The path of the library that is loaded under this name or SONAME, or None."""
     try:
-        handle = ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)._handle
+        # What ctypes.CDLL calls, without the class that it makes for every library.
+        handle = _ctypes.dlopen(name, os.RTLD_NOLOAD | os.RTLD_NOW)
     except OSError:
         return None
     path = ctypes.cast(handle, ctypes.POINTER(_LinkMap)).contents.path

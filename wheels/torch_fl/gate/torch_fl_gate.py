@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def is_gate(entry):
     """Whether a `sys.path` entry is a carrier, of this copy of torch_fl or of another one."""
-    return os.path.exists(os.path.join(entry, "torch", "TORCH_FL_GATE"))
+    return isinstance(entry, str) and os.path.exists(os.path.join(entry, "torch", "TORCH_FL_GATE"))
 
 
 def enter():
