@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use torchfl_wheel::{
-    Archive, BoxError, Compression, Entry, FileSource, Metadata, MetadataVersion, Options, WheelFile, WheelName, Writer,
-    ZipWriter, verify,
+    Archive, BoxError, Compression, Entry, FileSource, Metadata, MetadataVersion, Options, WheelFile,
+    WheelName, Writer, ZipWriter, verify,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -25,9 +25,12 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let name: WheelName = "torch_fl-2.13.0+cuda13.0-cp311-cp311-manylinux_2_28_x86_64.whl".parse()?;
     let mut entries = Vec::new();
     for member in archive.members() {
-        let Some(library) = member.name.strip_prefix("torch/lib/").filter(|rest| rest.contains(".so")) else { continue };
+        let Some(library) = member.name.strip_prefix("torch/lib/").filter(|rest| rest.contains(".so")) else {
+            continue;
+        };
         let (archive, from, to) = (Arc::clone(&archive), member.name.clone(), folder.to_owned());
-        let open = move || -> Result<FileSource, BoxError> { Ok(FileSource::new(archive.spool(&from, &to)?)?) };
+        let open =
+            move || -> Result<FileSource, BoxError> { Ok(FileSource::new(archive.spool(&from, &to)?)?) };
         entries.push(Entry::lazy(format!("torch_fl/lib_cuda/{library}"), open).executable(true));
     }
     let metadata = Metadata::new(MetadataVersion::V2_4, "torch-fl", &name.version).render()?;
@@ -48,7 +51,12 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         println!("{:>12} -> {:>12} {}", part.bytes, part.compressed, part.path);
     }
     println!("{} -> {} bytes, sha256 {}", summary.unpacked, written.bytes, written.sha256);
-    println!("unpack and compress {:.2}, self-check {:.2}, verify again {:.2} CPU s", packed - start, finished - packed, verified - finished);
+    println!(
+        "unpack and compress {:.2}, self-check {:.2}, verify again {:.2} CPU s",
+        packed - start,
+        finished - packed,
+        verified - finished
+    );
     Ok(())
 }
 
@@ -56,6 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 fn cpu() -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
     let stat = fs_err::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks: u32 = fields.get(11).ok_or("stat")?.parse::<u32>()? + fields.get(12).ok_or("stat")?.parse::<u32>()?;
+    let ticks: u32 =
+        fields.get(11).ok_or("stat")?.parse::<u32>()? + fields.get(12).ok_or("stat")?.parse::<u32>()?;
     Ok(f64::from(ticks) / 100.0)
 }

@@ -104,14 +104,20 @@ impl Archive {
         let mut found: Option<&str> = None;
         for member in &self.index.members {
             let Some((top, _)) = member.name.split_once('/') else { continue };
-            if top.ends_with(".dist-info") && found.is_none_or(|other| other != top) && found.replace(top).is_some() {
+            if top.ends_with(".dist-info")
+                && found.is_none_or(|other| other != top)
+                && found.replace(top).is_some()
+            {
                 return Err(Error::Structure {
                     file: self.file.clone(),
                     reason: "has more than one `.dist-info` folder".to_owned(),
                 });
             }
         }
-        found.ok_or_else(|| Error::Missing { file: self.file.clone(), member: "*.dist-info/METADATA".to_owned() })
+        found.ok_or_else(|| Error::Missing {
+            file: self.file.clone(),
+            member: "*.dist-info/METADATA".to_owned(),
+        })
     }
 
     /// The wheel's METADATA.
@@ -197,7 +203,9 @@ impl<'a> MemberReader<'a> {
         let len = match self.inflate {
             _ if wanted == 0 => 0,
             None => self.stored(buf)?,
-            Some(_) => self.inflate(buf)?.ok_or_else(|| self.fail("its deflate stream ends before its size is reached"))?,
+            Some(_) => self
+                .inflate(buf)?
+                .ok_or_else(|| self.fail("its deflate stream ends before its size is reached"))?,
         };
         self.crc.update(&buf[..len]);
         self.missing -= len as u64;

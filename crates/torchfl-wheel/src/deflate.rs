@@ -30,7 +30,7 @@ impl Compression {
     /// The encoder's level; `docs/adr/0003-deflate.md` has the figures that they were chosen by.
     fn level(self) -> flate2::Compression {
         flate2::Compression::new(match self {
-            Self::Normal => 6,
+            Self::Normal => 5,
             Self::Fast => 1,
         })
     }
@@ -48,6 +48,14 @@ pub(crate) struct Job {
     /// Where the output goes; returned with the job, so that the memory is used again.
     out: Vec<u8>,
     crc: crc32fast::Hasher,
+}
+
+#[cfg(test)]
+impl Job {
+    /// Bytes of the block itself.
+    pub(crate) fn len(&self) -> usize {
+        self.data.len() - self.window
+    }
 }
 
 /// What compresses one job. A parameter so that tests can make it fail.
@@ -70,7 +78,13 @@ pub(crate) fn encode(compression: Compression, job: &mut Job) -> Result<(), Stri
     Ok(())
 }
 
-fn deflate(compression: Compression, window: &[u8], data: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), String> {
+fn deflate(
+    compression: Compression,
+    window: &[u8],
+    data: &[u8],
+    last: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
     // More than deflate can make of it; the call below must not run out of room, as it is made once.
     out.reserve(data.len() + data.len() / 64 + 1024);
     let mut encoder = Compress::new(compression.level(), false);
@@ -193,7 +207,13 @@ impl Pool {
         Ok(Digests { crc: crc.finalize(), sha256: sha256.finish() })
     }
 
-    fn read(&mut self, member: &str, source: &dyn Source, index: u64, sha256: &mut Hasher) -> Result<Job, Error> {
+    fn read(
+        &mut self,
+        member: &str,
+        source: &dyn Source,
+        index: u64,
+        sha256: &mut Hasher,
+    ) -> Result<Job, Error> {
         let start = index * BLOCK as u64;
         let end = source.len().min(start + BLOCK as u64);
         let offset = start.saturating_sub(WINDOW as u64);
@@ -201,9 +221,11 @@ impl Pool {
         job.window = (start - offset) as usize;
         job.last = end == source.len();
         job.data.resize((end - offset) as usize, 0);
-        source
-            .read_exact_at(offset, &mut job.data)
-            .map_err(|error| Error::SourceRead { member: member.to_owned(), offset, source: error })?;
+        source.read_exact_at(offset, &mut job.data).map_err(|error| Error::SourceRead {
+            member: member.to_owned(),
+            offset,
+            source: error,
+        })?;
         sha256.update(&job.data[job.window..]);
         Ok(job)
     }
@@ -242,7 +264,9 @@ impl Workers {
             };
             match std::thread::Builder::new().name("deflate".to_owned()).spawn(work) {
                 Ok(handle) => workers.handles.push(handle),
-                Err(error) if workers.handles.is_empty() => return Err(format!("cannot start a thread: {error}")),
+                Err(error) if workers.handles.is_empty() => {
+                    return Err(format!("cannot start a thread: {error}"));
+                }
                 // Fewer threads than asked for change the time, not the bytes.
                 Err(_) => break,
             }

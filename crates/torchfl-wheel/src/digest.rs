@@ -94,7 +94,11 @@ mod tests {
 
     #[test]
     fn other_spellings_are_refused() {
-        for text in ["", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU", "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU="] {
+        for text in [
+            "",
+            "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU",
+            "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU=",
+        ] {
             assert_eq!(Sha256::from_record(text), None, "{text}");
         }
         assert!("é".repeat(32).parse::<Sha256>().is_err());

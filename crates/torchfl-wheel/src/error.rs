@@ -268,26 +268,40 @@ impl Error {
                 "a wheel is named DISTRIBUTION-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl, such as \
                  torch_fl-2.13.0+cuda13.0-cp311-cp311-manylinux_2_28_x86_64.whl"
             }
-            Self::Headers { .. } => "each header is `Name: value`; a continued line starts with a blank; an empty line ends them",
+            Self::Headers { .. } => {
+                "each header is `Name: value`; a continued line starts with a blank; an empty line ends them"
+            }
             Self::Value { .. } => "see the core metadata specification for the form of this field",
             Self::Record { .. } => "each row of RECORD is PATH,sha256=HASH,SIZE in CSV quoting",
             Self::Path { .. } => "use a relative path with `/` between parts and no `..`",
-            Self::Collision { .. } => "rename one of them: on a file system that ignores case they would be one file",
-            Self::Order { .. } => "pass all entries to `add_all`, which sorts them; mark one that records other files' hashes as late",
+            Self::Collision { .. } => {
+                "rename one of them: on a file system that ignores case they would be one file"
+            }
+            Self::Order { .. } => {
+                "pass all entries to `add_all`, which sorts them; mark one that records other files' hashes as late"
+            }
             Self::Source { .. } => return None,
             Self::Worker { .. } => "please report this; one thread, or another compression, may get round it",
             Self::Exists { .. } => "remove it or choose another destination",
-            Self::Incomplete { .. } => "add METADATA and WHEEL to the `.dist-info` folder, and finish only after every entry was added",
+            Self::Incomplete { .. } => {
+                "add METADATA and WHEEL to the `.dist-info` folder, and finish only after every entry was added"
+            }
             Self::Structure { .. } | Self::Member { .. } | Self::Crc { .. } => {
                 "the file is damaged or was not completely copied; fetch it again and compare its sha256"
             }
-            Self::Unsupported { .. } => "repack it with `wheel unpack` and `wheel pack`, which store and deflate only",
+            Self::Unsupported { .. } => {
+                "repack it with `wheel unpack` and `wheel pack`, which store and deflate only"
+            }
             Self::Missing { .. } => "list the members with `unzip -l` and compare the spelling",
-            Self::TooLarge { .. } => "this is far more than such a file needs; check where the archive comes from",
+            Self::TooLarge { .. } => {
+                "this is far more than such a file needs; check where the archive comes from"
+            }
             Self::RecordMismatch { .. } | Self::Unlisted { .. } | Self::Absent { .. } => {
                 "the archive was changed after RECORD was written; build or fetch it again"
             }
-            Self::Disagree { .. } => "the file was renamed or edited by hand; build it again under the name that it should have",
+            Self::Disagree { .. } => {
+                "the file was renamed or edited by hand; build it again under the name that it should have"
+            }
         };
         Some(hint.to_owned())
     }
@@ -308,10 +322,16 @@ impl Error {
 
 fn io_hint(error: &io::Error) -> Option<String> {
     let hint = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on that file system, or choose another folder",
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => "choose a folder that you may write to",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room on that file system, or choose another folder"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "choose a folder that you may write to"
+        }
         io::ErrorKind::NotFound => "check the spelling of the path",
-        io::ErrorKind::UnexpectedEof => "the file became shorter while it was read; let whatever writes it finish first",
+        io::ErrorKind::UnexpectedEof => {
+            "the file became shorter while it was read; let whatever writes it finish first"
+        }
         _ => return None,
     };
     Some(hint.to_owned())

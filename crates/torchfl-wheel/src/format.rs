@@ -59,7 +59,7 @@ impl Header {
         let compressed = if zip64 { u32::MAX } else { self.compressed as u32 };
         let mut out = Vec::with_capacity(30 + self.name.len() + 20);
         put32(&mut out, LOCAL);
-        self.common(&mut out, zip64, compressed, size);
+        self.common(&mut out, limits, compressed, size);
         put16(&mut out, if zip64 { 20 } else { 0 });
         out.extend_from_slice(self.name.as_bytes());
         if zip64 {
@@ -83,8 +83,8 @@ impl Header {
         let offset = field(self.offset);
         let mut out = Vec::with_capacity(46 + self.name.len() + 28);
         put32(&mut out, CENTRAL);
-        put16(&mut out, UNIX | version(!large.is_empty()));
-        self.common(&mut out, !large.is_empty(), compressed, size);
+        put16(&mut out, UNIX | self.version(limits));
+        self.common(&mut out, limits, compressed, size);
         put16(&mut out, if large.is_empty() { 0 } else { 4 + 8 * large.len() as u16 });
         put16(&mut out, 0); // comment
         put16(&mut out, 0); // disk
@@ -99,8 +99,8 @@ impl Header {
     }
 
     /// From "version needed" to the length of the name: equal in both headers.
-    fn common(&self, out: &mut Vec<u8>, zip64: bool, compressed: u32, size: u32) {
-        put16(out, version(zip64));
+    fn common(&self, out: &mut Vec<u8>, limits: Limits, compressed: u32, size: u32) {
+        put16(out, self.version(limits));
         put16(out, if self.name.is_ascii() { 0 } else { UTF8 });
         put16(out, self.method);
         put32(out, TIME);
@@ -108,6 +108,11 @@ impl Header {
         put32(out, compressed);
         put32(out, size);
         put16(out, self.name.len() as u16);
+    }
+
+    /// What a reader must know: 2.0 is deflate, 4.5 is zip64, in whichever of the two headers.
+    fn version(&self, limits: Limits) -> u16 {
+        if self.size.max(self.offset) >= limits.size { 45 } else { 20 }
     }
 }
 
@@ -142,11 +147,6 @@ pub(crate) fn end(count: u64, offset: u64, size: u64, limits: Limits) -> Vec<u8>
     put32(&mut out, short_offset);
     put16(&mut out, 0); // comment
     out
-}
-
-/// 2.0 knows deflate, 4.5 knows zip64.
-fn version(zip64: bool) -> u16 {
-    if zip64 { 45 } else { 20 }
 }
 
 fn zip64_extra(out: &mut Vec<u8>, values: &[u64]) {

@@ -16,7 +16,8 @@ pub(crate) struct Parsed {
 
 /// Splits `text`. A continued line joins its header's value behind a `\n`, less its indentation.
 pub(crate) fn parse(text: &str, file: &str) -> Result<Parsed, Error> {
-    let fail = |line: usize, reason: &str| Error::Headers { file: file.to_owned(), line, reason: reason.to_owned() };
+    let fail =
+        |line: usize, reason: &str| Error::Headers { file: file.to_owned(), line, reason: reason.to_owned() };
     let mut headers: Vec<(String, String)> = Vec::new();
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut number = 0;
@@ -29,12 +30,14 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Parsed, Error> {
             return Ok(Parsed { headers, body: (!rest.is_empty()).then(|| rest.to_owned()) });
         }
         if line.starts_with([' ', '\t']) {
-            let (_, value) = headers.last_mut().ok_or_else(|| fail(number, "a continued line before any header"))?;
+            let (_, value) =
+                headers.last_mut().ok_or_else(|| fail(number, "a continued line before any header"))?;
             value.push('\n');
             value.push_str(unindent(line));
             continue;
         }
-        let (name, value) = line.split_once(':').ok_or_else(|| fail(number, "neither `Name: value` nor a blank first"))?;
+        let (name, value) =
+            line.split_once(':').ok_or_else(|| fail(number, "neither `Name: value` nor a blank first"))?;
         if !is_name(name) {
             return Err(fail(number, "the header's name holds a blank or a control character, or is empty"));
         }

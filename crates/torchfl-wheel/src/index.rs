@@ -154,7 +154,11 @@ pub(crate) fn read(source: &dyn Source, file: &Path) -> Result<Index, Error> {
         members.push(member);
     }
     if members.len() as u64 != place.count {
-        return Err(fail(&format!("the directory has {} records, its end says {}", members.len(), place.count)));
+        return Err(fail(&format!(
+            "the directory has {} records, its end says {}",
+            members.len(),
+            place.count
+        )));
     }
     bound(&mut members, place.offset, file)?;
     Ok(Index { members, names, start: place.offset, comment: place.comment })
@@ -172,8 +176,12 @@ fn find(source: &dyn Source, file: &Path) -> Result<Place, Error> {
             && fields.bytes(16).is_some()
             && fields.u16().is_some_and(|comment| usize::from(comment) == fields.0.len())
     };
-    let last = tail.len().checked_sub(END_LEN as usize).ok_or_else(|| fail("is too short for a zip archive"))?;
-    let at = (0..=last).rev().find(is_end).ok_or_else(|| fail("has no end record: not a zip archive, or cut short"))?;
+    let last =
+        tail.len().checked_sub(END_LEN as usize).ok_or_else(|| fail("is too short for a zip archive"))?;
+    let at = (0..=last)
+        .rev()
+        .find(is_end)
+        .ok_or_else(|| fail("has no end record: not a zip archive, or cut short"))?;
     let truncated = || fail("the end record is cut short");
     let mut fields = Fields(&tail[at + 4..]);
     let disks = fields.u32().ok_or_else(truncated)?;
@@ -250,7 +258,8 @@ fn find64(source: &dyn Source, end: u64, file: &Path) -> Result<Option<Place>, E
 
 /// Reads one record of the directory.
 fn record(fields: &mut Fields, file: &Path) -> Result<Member, Error> {
-    let cut = || Error::Structure { file: file.to_owned(), reason: "a directory record is damaged".to_owned() };
+    let cut =
+        || Error::Structure { file: file.to_owned(), reason: "a directory record is damaged".to_owned() };
     if fields.u32() != Some(CENTRAL) {
         return Err(cut());
     }
@@ -349,7 +358,8 @@ fn bound(members: &mut [Member], start: u64, file: &Path) -> Result<(), Error> {
     for index in order.into_iter().rev() {
         let member = &mut members[index];
         let shortest = LOCAL_LEN + member.name.len() as u64;
-        let end = member.raw.offset.checked_add(shortest).and_then(|data| data.checked_add(member.compressed_size));
+        let end =
+            member.raw.offset.checked_add(shortest).and_then(|data| data.checked_add(member.compressed_size));
         if end.is_none_or(|end| end > next) {
             return Err(member_error(file, &member.name, "it overlaps another member or the directory"));
         }

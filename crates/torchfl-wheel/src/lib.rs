@@ -34,4 +34,6 @@ pub use record::{Record, RecordHash, RecordRow};
 pub use source::{BoxError, Entry, FileSource, Source};
 pub use verify::{Summary, verify, verify_source};
 pub use wheel_file::WheelFile;
-pub use writer::{Added, Compression, DirectoryWriter, ListWriter, Options, Progress, Writer, Written, ZipWriter};
+pub use writer::{
+    Added, Compression, DirectoryWriter, ListWriter, Options, Progress, Writer, Written, ZipWriter,
+};

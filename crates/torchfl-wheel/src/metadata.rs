@@ -129,7 +129,10 @@ impl Metadata {
                 return fail(header, "is given more than once");
             }
         }
-        if !self.get("Metadata-Version").is_some_and(|version| version.starts_with("1.") || version.starts_with("2.")) {
+        if !self
+            .get("Metadata-Version")
+            .is_some_and(|version| version.starts_with("1.") || version.starts_with("2."))
+        {
             return fail("Metadata-Version", "neither 1.x nor 2.x");
         }
         if !is_valid_name(self.name()) {
@@ -145,7 +148,10 @@ impl Metadata {
 
     /// All values of a header, in order.
     pub fn get_all(&self, header: &str) -> impl Iterator<Item = &str> {
-        self.headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(header)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .filter(move |(name, _)| name.eq_ignore_ascii_case(header))
+            .map(|(_, value)| value.as_str())
     }
 
     /// Appends a header.
@@ -210,7 +216,10 @@ impl Metadata {
         for (name, value) in &mut new.headers {
             if name.eq_ignore_ascii_case("Metadata-Version") {
                 *value = version.to_string();
-            } else if version == MetadataVersion::V2_3 && !has_license && name.eq_ignore_ascii_case("License-Expression") {
+            } else if version == MetadataVersion::V2_3
+                && !has_license
+                && name.eq_ignore_ascii_case("License-Expression")
+            {
                 "License".clone_into(name);
             }
         }
@@ -229,7 +238,27 @@ pub fn parse_requirement(text: &str) -> Result<Requirement, Error> {
     if text.len() > 16_384 || text.bytes().filter(|b| *b == b'(').count() > 64 {
         return fail("longer or deeper than any requirement");
     }
+    if !names_are_sound(text) {
+        return fail("a name that does not begin and end with a letter or a digit");
+    }
     Requirement::from_str(text).or_else(|error| fail(&error.to_string().replace('\n', " ")))
+}
+
+/// Whether the name and the extras in brackets behind it are names. The parser panics where one ends in `-`,
+/// `.` or `_` before something else.
+fn names_are_sound(text: &str) -> bool {
+    let text = text.trim_start();
+    let end = text
+        .find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '.' | '_'))
+        .unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let extras = rest.trim_start().strip_prefix('[').map(|rest| rest.split(']').next().unwrap_or(rest));
+    is_valid_name(name)
+        && extras
+            .into_iter()
+            .flat_map(|extras| extras.split(','))
+            .map(str::trim)
+            .all(|extra| extra.is_empty() || is_valid_name(extra))
 }
 
 fn value_error(header: &'static str, value: &str, reason: &str) -> Error {

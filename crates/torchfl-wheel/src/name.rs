@@ -97,7 +97,13 @@ pub struct WheelName {
 
 impl WheelName {
     /// The name of a wheel to be written. Escapes the distribution and sorts the tag sets.
-    pub fn new(distribution: &str, version: Version, python: &str, abi: &str, platform: &str) -> Result<Self, Error> {
+    pub fn new(
+        distribution: &str,
+        version: Version,
+        python: &str,
+        abi: &str,
+        platform: &str,
+    ) -> Result<Self, Error> {
         let name = Self {
             distribution: escape_name(distribution),
             version,
@@ -162,10 +168,15 @@ impl FromStr for WheelName {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let fail = |part, reason: String| Error::Name { name: text.to_owned(), part, reason };
+        if text.len() > 255 {
+            return Err(fail("name", "is longer than a file name can be, 255 bytes".into()));
+        }
         let stem = text.strip_suffix(".whl").ok_or_else(|| fail("name", "does not end in `.whl`".into()))?;
         let parts: Vec<&str> = stem.split('-').collect();
         let (distribution, version, build, tags) = match parts[..] {
-            [distribution, version, python, abi, platform] => (distribution, version, None, [python, abi, platform]),
+            [distribution, version, python, abi, platform] => {
+                (distribution, version, None, [python, abi, platform])
+            }
             [distribution, version, build, python, abi, platform] => {
                 (distribution, version, Some(build), [python, abi, platform])
             }
@@ -272,7 +283,9 @@ mod tests {
         let name: WheelName = "x-1-2post1-py3-none-any.whl".parse().unwrap();
         assert_eq!(name.build, Some(BuildTag { number: 2, suffix: "post1".into() }));
         assert_eq!(name.to_string(), "x-1-2post1-py3-none-any.whl");
-        assert!(BuildTag { number: 2, suffix: String::new() } < BuildTag { number: 10, suffix: String::new() });
+        assert!(
+            BuildTag { number: 2, suffix: String::new() } < BuildTag { number: 10, suffix: String::new() }
+        );
     }
 
     #[test]

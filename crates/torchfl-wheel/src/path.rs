@@ -30,6 +30,9 @@ pub(crate) fn fault(path: &str) -> Option<&'static str> {
     if path.contains('\0') {
         return Some("the path holds a NUL");
     }
+    if path.contains('\u{feff}') {
+        return Some("the path holds a byte order mark");
+    }
     if path.chars().any(char::is_control) {
         return Some("the path holds a control character");
     }
@@ -70,7 +73,9 @@ impl PathSet {
                 self.seen.insert(part.to_lowercase(), (part.to_owned(), is_file));
                 Ok(())
             }
-            Some((spelling, was_file)) if is_file || *was_file || spelling != part => Err(collision(spelling)),
+            Some((spelling, was_file)) if is_file || *was_file || spelling != part => {
+                Err(collision(spelling))
+            }
             Some(_) => Ok(()),
         }
     }
@@ -88,9 +93,23 @@ mod tests {
     #[test]
     fn paths_that_leave_the_folder_or_differ_by_system_are_refused() {
         let long = "a/".repeat(32768);
-        for path in
-            ["", "/a", "..", "a/../b", "./a", "a//b", "a/", "a\\b", "a\0b", "C:/x", "a\nb", "a\u{7f}", "a/.", &long]
-        {
+        for path in [
+            "",
+            "/a",
+            "..",
+            "a/../b",
+            "./a",
+            "a//b",
+            "a/",
+            "a\\b",
+            "a\0b",
+            "C:/x",
+            "a\nb",
+            "a\u{7f}",
+            "a/.",
+            "\u{feff}a",
+            &long,
+        ] {
             assert!(fault(path).is_some(), "{path:?}");
         }
         for path in ["a", "a/b", "..a/b..", "a b, \"c\"", "grün/ß", "torch_fl/lib.so.1"] {

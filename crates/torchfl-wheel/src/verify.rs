@@ -117,7 +117,7 @@ fn header(archive: &Archive, member: &Member) -> Result<u64, Error> {
         ("CRC-32", local.crc32 == member.crc32),
         ("size", size == member.size),
         ("compressed size", compressed == member.compressed_size),
-        ("needed version", local.needed == raw.needed || large.is_some()),
+        ("needed version", local.needed == raw.needed),
     ] {
         if !agrees {
             return Err(fail(&format!("its local header and the directory disagree about the {what}")));
@@ -184,7 +184,9 @@ impl Digests {
         };
         std::thread::scope(|scope| {
             let handles: Vec<_> = (1..threads.min(members.len()))
-                .map_while(|_| std::thread::Builder::new().name("verify".to_owned()).spawn_scoped(scope, work).ok())
+                .map_while(|_| {
+                    std::thread::Builder::new().name("verify".to_owned()).spawn_scoped(scope, work).ok()
+                })
                 .collect();
             work();
             for handle in handles {
@@ -224,7 +226,10 @@ fn whole_digest(archive: &Archive, buffer: &mut [u8]) -> Result<Sha256, Error> {
     let (len, mut at) = (archive.source().len(), 0);
     while at < len {
         let piece = (len - at).min(buffer.len() as u64) as usize;
-        archive.source().read_exact_at(at, &mut buffer[..piece]).map_err(Error::io("read", archive.path()))?;
+        archive
+            .source()
+            .read_exact_at(at, &mut buffer[..piece])
+            .map_err(Error::io("read", archive.path()))?;
         sha256.update(&buffer[..piece]);
         at += piece as u64;
     }
@@ -243,7 +248,11 @@ fn record(archive: &Archive, name: &WheelName, digests: &[Sha256]) -> Result<(),
     for (number, row) in (1..).zip(&rows) {
         if !listed.insert(&row.path) {
             let reason = format!("`{}` is listed twice", row.path);
-            return Err(Error::Record { file: format!("{}: {own}", archive.path().display()), row: number, reason });
+            return Err(Error::Record {
+                file: format!("{}: {own}", archive.path().display()),
+                row: number,
+                reason,
+            });
         }
         let Some(position) = archive.index().names.get(&row.path) else {
             return Err(Error::Absent { file: archive.path().to_owned(), member: row.path.clone() });
@@ -288,7 +297,12 @@ fn names(archive: &Archive, name: &WheelName) -> Result<(), Error> {
     }
     let version = metadata.version()?;
     if version != name.version {
-        return Err(disagree(archive, "the version in METADATA", &version.to_string(), &name.version.to_string()));
+        return Err(disagree(
+            archive,
+            "the version in METADATA",
+            &version.to_string(),
+            &name.version.to_string(),
+        ));
     }
     let (file, bytes) = archive.text("WHEEL")?;
     let wheel = WheelFile::parse(&bytes, &file)?;

@@ -49,7 +49,9 @@ impl WheelFile {
         let root_is_purelib = match get("Root-Is-Purelib") {
             Some(value) if value.eq_ignore_ascii_case("true") => true,
             Some(value) if value.eq_ignore_ascii_case("false") => false,
-            other => return Err(fail("Root-Is-Purelib", other.unwrap_or_default(), "neither `true` nor `false`")),
+            other => {
+                return Err(fail("Root-Is-Purelib", other.unwrap_or_default(), "neither `true` nor `false`"));
+            }
         };
         let mut tags = BTreeSet::new();
         for (_, value) in fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Tag")) {

@@ -22,7 +22,13 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) fn new(name: &WheelName) -> Self {
-        Self { dist_info: name.dist_info(), paths: PathSet::default(), last: None, rows: Vec::new(), open: None }
+        Self {
+            dist_info: name.dist_info(),
+            paths: PathSet::default(),
+            last: None,
+            rows: Vec::new(),
+            open: None,
+        }
     }
 
     /// RECORD's own path.

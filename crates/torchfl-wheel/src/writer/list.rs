@@ -51,9 +51,11 @@ pub(super) fn copy(
     let mut offset = 0;
     while offset < source.len() {
         let piece = &mut buffer[..(source.len() - offset).min(BLOCK as u64) as usize];
-        source
-            .read_exact_at(offset, piece)
-            .map_err(|error| Error::SourceRead { member: member.to_owned(), offset, source: error })?;
+        source.read_exact_at(offset, piece).map_err(|error| Error::SourceRead {
+            member: member.to_owned(),
+            offset,
+            source: error,
+        })?;
         sha256.update(piece);
         sink(piece)?;
         offset += piece.len() as u64;

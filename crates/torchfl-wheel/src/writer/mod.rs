@@ -3,6 +3,8 @@
 mod directory;
 mod ledger;
 mod list;
+#[cfg(test)]
+mod tests;
 mod zip;
 
 use std::sync::Arc;

@@ -85,7 +85,8 @@ impl ZipWriter {
         } else {
             self.large(&mut header, source)?
         };
-        let added = Added { path: path.to_owned(), bytes: header.size, sha256, compressed: header.compressed };
+        let added =
+            Added { path: path.to_owned(), bytes: header.size, sha256, compressed: header.compressed };
         self.headers.push(header);
         Ok(added)
     }
@@ -119,10 +120,11 @@ impl ZipWriter {
         self.put(&header.local(self.limits))?;
         let start = self.position;
         let Self { pool, options, file, position, path, .. } = self;
-        let digests = pool.compress(&header.name, source, &mut |bytes| options.progress(bytes), &mut |piece| {
-            *position += piece.len() as u64;
-            file.write_all(piece).map_err(Error::io("write", path))
-        })?;
+        let digests =
+            pool.compress(&header.name, source, &mut |bytes| options.progress(bytes), &mut |piece| {
+                *position += piece.len() as u64;
+                file.write_all(piece).map_err(Error::io("write", path))
+            })?;
         header.crc = digests.crc;
         header.method = DEFLATED;
         if self.position - start >= header.size {
@@ -132,14 +134,18 @@ impl ZipWriter {
         header.compressed = self.position - start;
         let local = header.local(self.limits);
         self.file.flush().map_err(Error::io("write", &self.path))?;
-        self.file()
-            .write_all_at(&local, header.offset)
-            .map_err(Error::io("write", &self.path))?;
+        self.file().write_all_at(&local, header.offset).map_err(Error::io("write", &self.path))?;
         Ok(digests.sha256)
     }
 
     /// Replaces the data from `start` on by the source's own bytes, which take less room.
-    fn store(&mut self, header: &Header, source: &dyn Source, start: u64, digests: &Digests) -> Result<(), Error> {
+    fn store(
+        &mut self,
+        header: &Header,
+        source: &dyn Source,
+        start: u64,
+        digests: &Digests,
+    ) -> Result<(), Error> {
         self.file.flush().map_err(Error::io("write", &self.path))?;
         let mut file = self.file();
         let rewind = file.set_len(start).and_then(|()| file.seek(SeekFrom::Start(start)));
@@ -148,7 +154,8 @@ impl ZipWriter {
         let mut sha256 = Hasher::default();
         while self.position - start < header.size {
             let offset = self.position - start;
-            let piece = read(&header.name, source, offset, (header.size - offset).min(BLOCK as u64) as usize)?;
+            let piece =
+                read(&header.name, source, offset, (header.size - offset).min(BLOCK as u64) as usize)?;
             sha256.update(&piece);
             self.put(&piece)?;
         }
@@ -206,8 +213,10 @@ impl Writer for ZipWriter {
 
 fn read(member: &str, source: &dyn Source, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; len];
-    source
-        .read_exact_at(offset, &mut bytes)
-        .map_err(|error| Error::SourceRead { member: member.to_owned(), offset, source: error })?;
+    source.read_exact_at(offset, &mut bytes).map_err(|error| Error::SourceRead {
+        member: member.to_owned(),
+        offset,
+        source: error,
+    })?;
     Ok(bytes)
 }
