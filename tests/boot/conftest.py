@@ -39,7 +39,9 @@ def sims(tmp_path_factory):
 @pytest.fixture(scope="session")
 def reals(tmp_path_factory):
     """Environments of the real torch by swap; tests must leave them as they are."""
-    default = Path(tempfile.gettempdir(), "torch-fl-real-" + sha256(os.environ["TORCH_FL_WHEELS"].encode()).hexdigest()[:8])
+    default = Path(
+        tempfile.gettempdir(), "torch-fl-real-" + sha256(os.environ["TORCH_FL_WHEELS"].encode()).hexdigest()[:8]
+    )
     real = Real(os.environ.get("TORCH_FL_REAL", default))
     made = {}
 

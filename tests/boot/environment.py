@@ -8,16 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import zipfile
-from hashlib import sha256
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "wheels" / "torch_fl"
 
 # Every program of the tests begins with this: `where()` is name -> inodes of the mapped libraries.
-PRELUDE = '''
+PRELUDE = """
 import json, os, sys
 
 def mapped():
@@ -33,7 +31,7 @@ def where(*_):
 
 def say(value):
     print("SAID", json.dumps(value))
-'''
+"""
 
 
 class Result:
@@ -157,9 +155,7 @@ def lay_package(site, bundle_name, libraries, build, overlay=None, link=False):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     build["bundle"] = bundle_name
-    build["files"] = {
-        library.name: {"bytes": library.stat().st_size, "soname": library.name} for library in libraries
-    }
+    build["files"] = {library.name: {"bytes": library.stat().st_size, "soname": library.name} for library in libraries}
     build["overlay"] = "overlay" if overlay else None
     (home / "build.json").write_text(json.dumps(build, indent=1, sort_keys=True) + "\n")
 
@@ -250,7 +246,10 @@ class Sim:
             if path.is_file()
         }
         tag = subprocess.run(
-            [python, "-c", "import sys; print(sys.implementation.cache_tag)"], check=True, capture_output=True, text=True
+            [python, "-c", "import sys; print(sys.implementation.cache_tag)"],
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout.strip()
         build = build_facts("sim", swap, order(swap, self.device), tag)
         build["torch"].update(attributes={"sim": "1.0"}, markers=["sim = '1.0'"])
@@ -323,7 +322,9 @@ class Real:
         nvidia = self.folder / "nvidia"
         subprocess.run([*pip, "--no-deps", "--target", nvidia, *(pin for pin, _, _ in self.pins)], check=True)
         with zipfile.ZipFile(vendor) as archive:
-            names = [n for n in archive.namelist() if n.startswith(("torch/lib/lib", "torch/include/", "torch/version"))]
+            names = [
+                n for n in archive.namelist() if n.startswith(("torch/lib/lib", "torch/include/", "torch/version"))
+            ]
             archive.extractall(self.folder / "vendor", names)
         (self.folder / "ready").touch()
 
@@ -343,7 +344,12 @@ class Real:
         libraries = [self.fork / "lib" / name for name in [*core, *self.device, *self.rest]]
         build = build_facts("cuda", swap, order(swap, self.device))
         build["provided"] = [
-            {"dist": pin.partition("==")[0], "requires": f'{pin}; platform_system == "Linux"', "dir": place, "libraries": names}
+            {
+                "dist": pin.partition("==")[0],
+                "requires": f'{pin}; platform_system == "Linux"',
+                "dir": place,
+                "libraries": names,
+            }
             for pin, place, names in self.pins
         ]
         build["torch"]["install"]["pip"] = "pip install 'torch==2.13.0+cpu'"

@@ -96,9 +96,7 @@ def test_point_02_carriers_by_other_paths_do_not_find_themselves(sim, tmp_path):
     ]
     for options in ((), ("-S",)):
         path = [*gates, sim.site] if options else gates
-        result = sim.run(
-            "import torch; say(where())", options=options, PYTHONPATH=":".join(map(str, path)), timeout=60
-        )
+        result = sim.run("import torch; say(where())", options=options, PYTHONPATH=":".join(map(str, path)), timeout=60)
         where = result.said
         for name in sim.planned():
             assert len(where[name]) == 1
@@ -289,7 +287,9 @@ say([before, where()])
 
 def test_point_05_without_the_facade_there_is_a_warning(core):
     result = core.run(
-        "import torch_fl; say(torch_fl.boot_info()['warnings'])", TORCH_FL_REDIRECT="open", options=("-W", "error::UserWarning")
+        "import torch_fl; say(torch_fl.boot_info()['warnings'])",
+        TORCH_FL_REDIRECT="open",
+        options=("-W", "error::UserWarning"),
     )
     assert any("facade" in text for text in result.said)
     assert "RuntimeWarning" in result.err
@@ -320,7 +320,8 @@ def test_point_05_another_file_with_our_soname_is_refused(sim, tmp_path):
 
 def test_point_05_the_planned_files_themselves_may_be_loaded_already(sim):
     said = sim.run(
-        TRY + f"import ctypes; ctypes.CDLL({str(sim.bundle / 'libc10_sim.so')!r}, mode=os.RTLD_LAZY); say(attempt('torch_fl'))",
+        TRY
+        + f"import ctypes; ctypes.CDLL({str(sim.bundle / 'libc10_sim.so')!r}, mode=os.RTLD_LAZY); say(attempt('torch_fl'))",
         LD_LIBRARY_PATH=f"{(sim.bundle if sim.swap == 'core' else sim.torch / 'lib')}:{sim.facts['environ']['LD_LIBRARY_PATH']}",
     ).said
     assert said == "imported"
@@ -486,10 +487,22 @@ def test_point_12_an_extension_links_against_the_published_facade(sim, tmp_path)
     answer = json.loads(result.ok().out)
     assert answer["facade"] == str(folder)
     source = tmp_path / "extension.c"
-    source.write_text('#include <c10/sim/Stream.h>\nconst char *c10_sim_build(void);\nconst char *ask(void) { return c10_sim_build(); }\n')
+    source.write_text(
+        "#include <c10/sim/Stream.h>\nconst char *c10_sim_build(void);\nconst char *ask(void) { return c10_sim_build(); }\n"
+    )
     library = tmp_path / "libextension.so"
     torch = folder / "torch"
-    command = ["cc", "-shared", "-fPIC", f"-I{torch / 'include'}", source, f"-L{torch / 'lib'}", "-lc10_sim", "-o", library]
+    command = [
+        "cc",
+        "-shared",
+        "-fPIC",
+        f"-I{torch / 'include'}",
+        source,
+        f"-L{torch / 'lib'}",
+        "-lc10_sim",
+        "-o",
+        library,
+    ]
     subprocess.run(command, check=True)
     said = sim.run(
         f"""

@@ -1,6 +1,5 @@
 """The carrier: `python -m torch_fl`, `activate.pth`, and the ways in which programs start Python."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -34,13 +33,17 @@ def test_the_runner_runs_a_module_and_code(sim):
     said = sim.command("-um", "torch_fl", "-m", "module_here", "one").said
     sim.assert_planned(said[0])
     assert said[1] == ["one"]
-    said = sim.command("-m", "torch_fl", "-c", "from module_here import where, say, sys\nsay([where(), sys.argv])", "two").said
+    said = sim.command(
+        "-m", "torch_fl", "-c", "from module_here import where, say, sys\nsay([where(), sys.argv])", "two"
+    ).said
     sim.assert_planned(said[0])
     assert said[1] == ["-c", "two"]
 
 
 def test_the_runner_does_not_import_torch_itself(sim):
-    said = sim.run("say([m for m in sys.modules if m.split('.')[0] in ('torch', 'torch_fl')])", options=["-m", "torch_fl"]).said
+    said = sim.run(
+        "say([m for m in sys.modules if m.split('.')[0] in ('torch', 'torch_fl')])", options=["-m", "torch_fl"]
+    ).said
     assert said == ["torch_fl._boot"]
 
 
@@ -112,7 +115,9 @@ def test_the_pth_file_is_comments_and_one_import_line():
     assert [line.split()[0] for line in lines if not line.startswith("#")] == ["import"]
 
 
-@pytest.mark.parametrize("body", ["import sys; sys.ran = True; sys.path.append('/mine')", None, "raise RuntimeError('mine')"])
+@pytest.mark.parametrize(
+    "body", ["import sys; sys.ran = True; sys.path.append('/mine')", None, "raise RuntimeError('mine')"]
+)
 def test_the_next_sitecustomize_runs(sim, body):
     if body is not None:
         (sim.site / "sitecustomize.py").write_text(body + "\n")
@@ -187,7 +192,9 @@ def test_isolated_and_without_site(sim):
     sim.assert_planned(sim.run(text, options=["-I"]).said)
     sim.assert_planned(sim.run(f"sys.path.append({str(sim.site)!r})\n" + text, options=["-S"]).said)
     sim.assert_planned(sim.run(f"sys.path.append({str(sim.site)!r})\n" + text, options=["-I", "-S"]).said)
-    sim.assert_planned(sim.run("import torch; say(where())", options=["-S"], PYTHONPATH=f"{sim.home / 'gate'}:{sim.site}").said)
+    sim.assert_planned(
+        sim.run("import torch; say(where())", options=["-S"], PYTHONPATH=f"{sim.home / 'gate'}:{sim.site}").said
+    )
 
 
 def test_a_zipped_standard_library(sim, tmp_path):
@@ -200,7 +207,9 @@ def test_a_zipped_standard_library(sim, tmp_path):
     shutil.copytree(
         stdlib,
         folder,
-        ignore=shutil.ignore_patterns("site-packages", "dist-packages", "test", "tests", "config-*", "idlelib", "ensurepip", "tkinter", "lib2to3"),
+        ignore=shutil.ignore_patterns(
+            "site-packages", "dist-packages", "test", "tests", "config-*", "idlelib", "ensurepip", "tkinter", "lib2to3"
+        ),
         symlinks=False,
     )
     dynload = tmp_path / "dynload"

@@ -110,7 +110,9 @@ def test_a_stock_torch_that_the_manifest_forbids(sim, kind):
     version_py(sim, kind=(f"{kind}: Optional[str] = None", f"{kind}: Optional[str] = '13.0'"))
     error = refused(sim, "E-BOOT-005")
     assert kind in error["text"]
-    assert sim.build["torch"]["install"]["pip"] in error["hint"] and sim.build["torch"]["install"]["uv"] in error["hint"]
+    assert (
+        sim.build["torch"]["install"]["pip"] in error["hint"] and sim.build["torch"]["install"]["uv"] in error["hint"]
+    )
     sim.edit(lambda build: build["torch"].update(front="any"))
     sim.run("import torch_fl").ok()
 
@@ -157,8 +159,18 @@ def provide(site, **needs):
     folder.mkdir(parents=True)
     source = folder / "x.c"
     source.write_text("int sim_provided(void) { return 9; }\n")
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libsimfirst.so.9", source, "-o", folder / "libsimfirst.so.9"], check=True)
-    command = ["cc", "-shared", "-fPIC", "-Wl,--no-as-needed,-soname,libsimsecond.so.9", source, folder / "libsimfirst.so.9"]
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-Wl,-soname,libsimfirst.so.9", source, "-o", folder / "libsimfirst.so.9"],
+        check=True,
+    )
+    command = [
+        "cc",
+        "-shared",
+        "-fPIC",
+        "-Wl,--no-as-needed,-soname,libsimsecond.so.9",
+        source,
+        folder / "libsimfirst.so.9",
+    ]
     subprocess.run([*command, "-o", folder / "libsimsecond.so.9"], check=True)
     return folder
 
@@ -234,7 +246,9 @@ def test_an_unknown_redirect(sim):
 def test_redirect_off_is_the_stock_torch(sim):
     for changes in ({}, {"PYTHONPATH": sim.home / "gate"}):
         said = sim.run(
-            "import torch_fl, torch; say([torch_fl.boot_info(), where(), torch.__file__])", TORCH_FL_REDIRECT="off", **changes
+            "import torch_fl, torch; say([torch_fl.boot_info(), where(), torch.__file__])",
+            TORCH_FL_REDIRECT="off",
+            **changes,
         ).said
         assert said[0]["redirect"] == "off"
         sim.assert_stock(said[1])
@@ -248,7 +262,10 @@ def test_attributes_are_restored(sim):
 
 def test_environment_variables_are_set_where_unset(sim):
     sim.edit(lambda build: build.update(env={"SIM_ONE": "1", "SIM_TWO": "2"}))
-    said = sim.run("import torch_fl; say([os.environ['SIM_ONE'], os.environ['SIM_TWO'], torch_fl.boot_info()['env']])", SIM_TWO="mine").said
+    said = sim.run(
+        "import torch_fl; say([os.environ['SIM_ONE'], os.environ['SIM_TWO'], torch_fl.boot_info()['env']])",
+        SIM_TWO="mine",
+    ).said
     assert said[:2] == ["1", "mine"]
     assert said[2]["SIM_ONE"] == "1" and "SIM_TWO" not in said[2]
 

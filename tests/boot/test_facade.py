@@ -185,7 +185,14 @@ def test_a_file_in_the_place_of_the_folder_is_an_error(core, tmp_path):
 def test_a_published_facade_is_used_from_a_read_only_place(core, tmp_path):
     """An image with the cache baked in."""
     core.run(INFO).ok()
-    prefix = ["unshare", "-Urm", "sh", "-c", f'mount --bind {core.cache} {core.cache} && mount -o remount,ro,bind {core.cache} && exec "$@"', "sh"]
+    prefix = [
+        "unshare",
+        "-Urm",
+        "sh",
+        "-c",
+        f'mount --bind {core.cache} {core.cache} && mount -o remount,ro,bind {core.cache} && exec "$@"',
+        "sh",
+    ]
     said = core.run(INFO, prefix=prefix).said
     assert said[0]["redirect"] == "facade"
     core.edit(lambda build: build.update(title="another"))
@@ -213,7 +220,14 @@ def test_a_cache_without_execution(core, tmp_path):
 
 
 def test_read_only_site_packages(sim):
-    prefix = ["unshare", "-Urm", "sh", "-c", f'mount --bind {sim.site} {sim.site} && mount -o remount,ro,bind {sim.site} && exec "$@"', "sh"]
+    prefix = [
+        "unshare",
+        "-Urm",
+        "sh",
+        "-c",
+        f'mount --bind {sim.site} {sim.site} && mount -o remount,ro,bind {sim.site} && exec "$@"',
+        "sh",
+    ]
     said = sim.run(INFO, prefix=prefix).said
     sim.assert_planned(said[1])
     assert said[0]["warnings"] == []

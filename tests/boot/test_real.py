@@ -40,7 +40,9 @@ say([torch._C._dispatch_has_kernel_for_dispatch_key("aten::mm", "CUDA"), error, 
 @pytest.mark.parametrize("redirect", ["auto", "open"])
 def test_nvidia_wheels_in_another_site_folder(reals, swap, redirect):
     real = reals(swap, nvidia="elsewhere")
-    said = real.run("import torch_fl, torch; say([where(), mapped(), torch_fl.boot_info()['opened']])", TORCH_FL_REDIRECT=redirect).said
+    said = real.run(
+        "import torch_fl, torch; say([where(), mapped(), torch_fl.boot_info()['opened']])", TORCH_FL_REDIRECT=redirect
+    ).said
     real.assert_planned(said[0])
     assert any("libcudart.so.13" in path for path in said[2])
     assert "/nvidia/" in said[1]["libcudart.so.13"][0]
@@ -166,7 +168,17 @@ open(sys.argv[1] + os.environ["RANK"], "w").write(json.dumps([x.item(), where()]
     import json
 
     out = real.root / "rank"
-    real.command("-m", "torch_fl", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", script, out, OMP_NUM_THREADS="1").ok()
+    real.command(
+        "-m",
+        "torch_fl",
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        script,
+        out,
+        OMP_NUM_THREADS="1",
+    ).ok()
     for rank in "01":
         total, where = json.loads((real.root / f"rank{rank}").read_text())
         assert total == 2.0
@@ -180,19 +192,30 @@ def test_pytest_of_installed_modules_and_xdist_under_the_runner(real):
         "import os, torch\ndef test_kernel():\n    assert torch._C._dispatch_has_kernel_for_dispatch_key('aten::mm', 'CUDA')\n"
         "def test_again():\n    import torch_fl\n    assert torch_fl.boot_info()['opened']\n"
     )
-    result = real.command("-m", "torch_fl", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "--pyargs", "installed_check").ok()
+    result = real.command(
+        "-m", "torch_fl", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "--pyargs", "installed_check"
+    ).ok()
     assert "2 passed" in result.out
 
 
 def test_ipython(real):
     text = "import torch_fl, torch; print(torch._C._dispatch_has_kernel_for_dispatch_key('aten::mm', 'CUDA'))"
-    assert "True" in real.command("-m", "IPython", "--no-banner", "--colors=NoColor", "-c", "%load_ext autoreload\n%autoreload 2\n" + text).ok().out
+    assert (
+        "True"
+        in real.command(
+            "-m", "IPython", "--no-banner", "--colors=NoColor", "-c", "%load_ext autoreload\n%autoreload 2\n" + text
+        )
+        .ok()
+        .out
+    )
 
 
 def test_a_real_rival_is_left_out(real, tmp_path):
     """torch-npu without its SDK: it fails a plain `import torch`."""
     tools = tmp_path / "npu"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", tools, "torch-npu==2.13.0"], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", tools, "torch-npu==2.13.0"], check=True
+    )
     plain = real.run("import torch", PYTHONPATH=tools)
     assert plain.code == 1 and "torch_npu" in plain.err
     said = real.run("import torch_fl, torch; say([torch_fl.boot_info()['backends'], where()])", PYTHONPATH=tools).said

@@ -36,9 +36,7 @@ def read_build(home):
             "install a wheel that `torchfl build` wrote",
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BootError(
-            "E-BOOT-001", f"{path} cannot be read: {error!r}", "install torch_fl again"
-        ) from error
+        raise BootError("E-BOOT-001", f"{path} cannot be read: {error!r}", "install torch_fl again") from error
     if schema != SCHEMA or absent:
         lacks = f", lacks {', '.join(sorted(absent))}" if absent else ""
         raise BootError(
@@ -56,9 +54,7 @@ def version_facts(folder):
         with open(os.path.join(folder, "version.py"), encoding="utf-8") as file:
             text = file.read()
     except OSError as error:
-        raise BootError(
-            "E-BOOT-003", f"the torch at {folder} is incomplete: {error}", "install torch again"
-        ) from error
+        raise BootError("E-BOOT-003", f"the torch at {folder} is incomplete: {error}", "install torch again") from error
     facts = {}
     for line in text.splitlines():  # `name = 'value'` or `name: Optional[str] = None`; a regex costs a ms
         name, equals, value = line.partition("=")
@@ -165,9 +161,7 @@ class Plan:
             if not os.path.exists(path) and not (shared and loaded(name))
         ]
         if absent:
-            raise BootError(
-                "E-BOOT-006", f"the installed torch lacks {', '.join(absent)}", "install torch again"
-            )
+            raise BootError("E-BOOT-006", f"the installed torch lacks {', '.join(absent)}", "install torch again")
 
     def _find_provided(self):
         """Where the libraries of other wheels lie. The search path of the bundle leads to our own site
@@ -205,9 +199,7 @@ class Plan:
             return
         stock = os.path.join(self.folder, "lib")
         bundle = os.path.join(HOME, self.build["bundle"])
-        if core and all(
-            same(os.path.join(stock, name), os.path.join(bundle, name)) for name in self.build["files"]
-        ):
+        if core and all(same(os.path.join(stock, name), os.path.join(bundle, name)) for name in self.build["files"]):
             self.redirect = "linked"  # an operator's links in the installed torch lead to the bundle
         else:
             self.redirect = "open"
@@ -292,11 +284,7 @@ class Plan:
 
         self.env = {key: value for key, value in self.env.items() if key not in os.environ}
         os.environ.update(self.env)
-        todo = [
-            (os.path.basename(path), path, True, False)
-            for _, paths in self.provided.values()
-            for path in paths
-        ]
+        todo = [(os.path.basename(path), path, True, False) for _, paths in self.provided.values() for path in paths]
         for name, path, shared, everywhere in todo + self.libraries:
             there = loaded(name) if shared else None
             if there is not None:  # one copy a process, whoever brought it
@@ -319,9 +307,7 @@ class Plan:
 
     def backends(self):
         """Torch's autoload of backends, without the rivals, while its own code runs."""
-        return sibling("_backends").Autoload(
-            self.build["torch"]["rivals"], self.backend_reports, self._warn
-        )
+        return sibling("_backends").Autoload(self.build["torch"]["rivals"], self.backend_reports, self._warn)
 
     def compare(self):
         """The files that are mapped now are the planned ones; another one under their name is an error."""
