@@ -1,0 +1,83 @@
+"""The real wheels: PyPI's CUDA torch as the vendor's, built into `cuda` and `cuda-slim`, installed over the stock torch.
+
+Everything lies in `target/real`, is made once, and is made anew when the tool or an input changes.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+REAL = REPOSITORY / "target" / "real"
+TORCHFL = REPOSITORY / "target" / "release" / "torchfl"
+RELEASE = "2.13.0"
+TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+VENDORS = {"core": "cuda", "extra": "cuda-slim"}
+BESIDE = ["pytest", "pytest-xdist", "ipython", "numpy", "setuptools", "ninja", "pip"]
+
+
+def say(text):
+    print(f"== {text}", flush=True)
+
+
+def run(*command, **options):
+    subprocess.run([str(word) for word in command], check=True, **options)
+
+
+def stock_torch():
+    """The stock CPU torch for this Python, which no registry has; None where TORCH_FL_WHEELS does not lead to one."""
+    folder = os.environ.get("TORCH_FL_WHEELS")
+    found = sorted(Path(folder).glob(f"torch-{RELEASE}+cpu-{TAG}-{TAG}-*.whl")) if folder else []
+    return found[-1].resolve() if found else None
+
+
+def vendor_torch():
+    """PyPI's torch of the same release: its CUDA build."""
+    folder = REAL / "vendor"
+    if not list(folder.glob("*.whl")):
+        say(f"downloading torch=={RELEASE}")
+        run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, f"torch=={RELEASE}")
+    return next(folder.glob(f"torch-{RELEASE}-{TAG}-*.whl"))
+
+
+def build(vendor, output, *options, **environ):
+    """`torchfl build`; returns the wheel."""
+    front = stock_torch()
+    front = ["--front", front] if front else []
+    words = [TORCHFL, "--quiet", "build", vendor, "--torch", vendor_torch(), *front, "-o", output, *options]
+    run(*words, stdout=subprocess.DEVNULL, **environ)
+    local = "cuda13.0.slim-" if vendor == "cuda-slim" else "cuda13.0-"
+    return next(Path(output).glob(f"torch_fl-{RELEASE}+{local}*.whl"))
+
+
+def uv(*words):
+    run(Path(sys.executable).with_name("uv"), *words)
+
+
+def installed(swap):
+    """The environment of a swap: the stock torch, our wheel, and what it requires, as a user installs them."""
+    root = REAL / swap
+    wheel = build(VENDORS[swap], REAL / "dist")
+    identity = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    mark = root / "installed"
+    if not mark.exists() or mark.read_text() != identity:
+        say(f"installing {wheel.name}")
+        shutil.rmtree(root, ignore_errors=True)
+        # Copies: uv's hard links would make one inode of files that tests must tell apart.
+        uv("venv", "-q", "--python", sys.executable, root)
+        uv("pip", "install", "-q", "--link-mode", "copy", "--python", root / "bin" / "python",
+           stock_torch(), wheel, *BESIDE)  # fmt: skip
+        mark.write_text(identity)
+    return root
+
+
+def beside(*requirements):
+    """A folder for PYTHONPATH with distributions that no environment should hold."""
+    folder = REAL / "beside" / requirements[0]
+    if not (folder / "ready").exists():
+        run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--target", folder, *requirements)
+        (folder / "ready").touch()
+    return folder

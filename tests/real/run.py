@@ -1,0 +1,30 @@
+"""`make test-real`: build the real wheels, install them, and run the tests that need them."""
+
+import os
+import subprocess
+import sys
+
+import prepare
+
+NOT_RUN = """\
+not run: the redirect checks. TORCH_FL_WHEELS names no folder with torch-{release}+cpu for {tag}, and over PyPI's own
+CUDA build they would prove nothing. Run: building, reproducibility, other people's readers, import over that build."""
+
+
+def main():
+    environ = dict(os.environ)
+    tests = ["tests/real/test_wheels.py"]
+    stock = prepare.stock_torch()
+    if stock is None:
+        print(NOT_RUN.format(release=prepare.RELEASE, tag=prepare.TAG), flush=True)
+    else:
+        environ["TORCH_FL_REAL"] = str(prepare.REAL)
+        for swap in prepare.VENDORS:
+            prepare.installed(swap)
+        tests += ["tests/real/test_installed.py", "tests/boot/test_redirect.py", "tests/boot/test_real.py"]
+    command = [sys.executable, "-m", "pytest", "-q", *tests, *sys.argv[1:]]
+    return subprocess.run(command, cwd=prepare.REPOSITORY, env=environ).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
