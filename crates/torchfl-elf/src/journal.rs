@@ -1,8 +1,8 @@
 //! The journal of a patch in place: what every changed byte was, and what it becomes.
 //!
-//! Written and synced beside the file before the file is touched, removed after the file is synced. Found by a
-//! later run, it is used to put the old bytes back. Layout, little-endian: magic, old length (8), new length
-//! (8), number of ranges (4); for each range offset (8), length (4), old bytes, new bytes; CRC-32 of all that (4).
+//! Written and synced beside the file before the file is touched, removed after the file is synced. A later run
+//! that finds it puts the old bytes back, unless all the new ones are there. Layout, little-endian: magic, old length (8), new length
+//! (8), CRC-32 of what is appended (4), number of ranges (4); for each range offset (8), length (4), old bytes, new bytes; CRC-32 of all that (4).
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -22,6 +22,8 @@ pub enum Recovered {
     Nothing,
     /// The old bytes and the old length were put back.
     Undone,
+    /// The patch was complete but for its journal, which is gone now.
+    Completed,
 }
 
 /// One changed range inside the old file.
@@ -36,6 +38,8 @@ pub(crate) struct Range {
 pub(crate) struct Journal {
     pub(crate) old_len: u64,
     pub(crate) new_len: u64,
+    /// CRC-32 of the bytes from the old end to the new one.
+    pub(crate) tail: u32,
     pub(crate) ranges: Vec<Range>,
 }
 
@@ -57,9 +61,10 @@ pub(crate) fn recover_locked(path: &Path, file: &File) -> Result<Recovered, Erro
     let journal = Journal::parse(&bytes).ok_or_else(|| stale("it is damaged"))?;
     let io = |action| move |source| Error::Io { path: path.to_owned(), action, source };
     let len = file.metadata().map_err(io("look at"))?.len();
-    if len < journal.old_len || len > journal.new_len.max(journal.old_len) {
+    if len < journal.old_len || len > journal.new_len {
         return Err(stale("the file has another length than before or after the patch"));
     }
+    let mut complete = len == journal.new_len;
     for range in &journal.ranges {
         let mut now = vec![0; range.old.len()];
         file.read_exact_at(&mut now, range.offset).map_err(io("read"))?;
@@ -67,6 +72,13 @@ pub(crate) fn recover_locked(path: &Path, file: &File) -> Result<Recovered, Erro
         if !{ known }.all(|(now, (old, new))| now == old || now == new) {
             return Err(stale("the file holds bytes from neither before nor after the patch"));
         }
+        complete &= now == range.new;
+    }
+    // Bytes beyond the old end may be missing after a power cut, though the length is there.
+    if complete && tail_crc(file, journal.old_len, len).map_err(io("read"))? == journal.tail {
+        file.sync_data().map_err(io("sync"))?;
+        remove(path)?;
+        return Ok(Recovered::Completed);
     }
     for range in &journal.ranges {
         file.write_all_at(&range.old, range.offset).map_err(io("write"))?;
@@ -75,6 +87,19 @@ pub(crate) fn recover_locked(path: &Path, file: &File) -> Result<Recovered, Erro
     file.sync_all().map_err(io("sync"))?;
     remove(path)?;
     Ok(Recovered::Undone)
+}
+
+/// CRC-32 of a range of the file.
+fn tail_crc(file: &File, mut from: u64, to: u64) -> io::Result<u32> {
+    let mut crc = crc32fast::Hasher::new();
+    let mut buf = vec![0; 0x1_0000];
+    while from < to {
+        let piece = &mut buf[..(to - from).min(0x1_0000) as usize];
+        file.read_exact_at(piece, from)?;
+        crc.update(piece);
+        from += piece.len() as u64;
+    }
+    Ok(crc.finalize())
 }
 
 impl Journal {
@@ -91,7 +116,7 @@ impl Journal {
         let mut file = fs_err::File::create(&fresh).map_err(io("create"))?;
         step().map_err(io("write"))?;
         file.write_all(&bytes).map_err(io("write"))?;
-        file.sync_all().map_err(io("sync"))?;
+        file.sync_data().map_err(io("sync"))?;
         step().map_err(io("write"))?;
         fs_err::rename(&fresh, &at).map_err(io("rename"))?;
         sync_folder(path)
@@ -101,6 +126,7 @@ impl Journal {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(self.old_len.to_le_bytes());
         bytes.extend(self.new_len.to_le_bytes());
+        bytes.extend(self.tail.to_le_bytes());
         bytes.extend((self.ranges.len() as u32).to_le_bytes());
         for range in &self.ranges {
             bytes.extend(range.offset.to_le_bytes());
@@ -120,23 +146,23 @@ impl Journal {
         }
         let mut rest = body.strip_prefix(MAGIC)?;
         let (old_len, new_len) = (take_u64(&mut rest)?, take_u64(&mut rest)?);
-        let count = take_u32(&mut rest)?;
+        let (tail, count) = (take_u32(&mut rest)?, take_u32(&mut rest)?);
         let mut ranges = Vec::new();
         for _ in 0..count {
             let offset = take_u64(&mut rest)?;
             let len = take_u32(&mut rest)? as usize;
             let old = take(&mut rest, len)?.to_vec();
             let new = take(&mut rest, len)?.to_vec();
-            offset.checked_add(len as u64).filter(|end| *end <= old_len)?;
+            offset.checked_add(len as u64).filter(|end| *end <= old_len && old_len <= new_len)?;
             ranges.push(Range { offset, old, new });
         }
-        rest.is_empty().then_some(Self { old_len, new_len, ranges })
+        rest.is_empty().then_some(Self { old_len, new_len, tail, ranges })
     }
 }
 
 fn take<'b>(rest: &mut &'b [u8], len: usize) -> Option<&'b [u8]> {
-    let (head, tail) = rest.split_at_checked(len)?;
-    *rest = tail;
+    let (head, behind) = rest.split_at_checked(len)?;
+    *rest = behind;
     Some(head)
 }
 
@@ -160,11 +186,10 @@ pub(crate) fn journal_path(path: &Path) -> Result<PathBuf, Error> {
     Ok(path.with_file_name(hidden))
 }
 
-/// Removes the journal of `path`, durably.
+/// Removes the journal of `path`. Not synced: one that comes back after a power cut is found complete.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     let at = journal_path(path)?;
-    fs_err::remove_file(&at).map_err(|source| Error::Io { path: at.clone(), action: "remove", source })?;
-    sync_folder(path)
+    fs_err::remove_file(&at).map_err(|source| Error::Io { path: at.clone(), action: "remove", source })
 }
 
 /// Makes the names in the folder of `path` durable.

@@ -1,5 +1,6 @@
 //! Which processes have a file mapped, from `/proc/*/maps`.
 
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -24,15 +25,16 @@ pub fn mapped(path: &Path) -> Result<Mapped, Error> {
     let device = (major(meta.dev()), minor(meta.dev()));
     let mut found = Mapped::default();
     let Ok(processes) = fs_err::read_dir("/proc") else { return Ok(found) };
+    let mut maps = Vec::new();
     for process in processes.flatten() {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
-        match fs_err::read(process.path().join("maps")) {
-            Ok(maps) if maps_hold(&maps, device, meta.ino(), real.as_os_str().as_bytes()) => {
+        match read_whole(&process.path().join("maps"), &mut maps) {
+            Ok(()) if maps_hold(&maps, device, meta.ino(), real.as_os_str().as_bytes()) => {
                 found.pids.push(pid);
             }
-            Ok(_) => {}
+            Ok(()) => {}
             // A process that ended meanwhile has nothing mapped.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound || e.raw_os_error() == Some(3) => {}
             Err(_) => found.unreadable += 1,
@@ -40,6 +42,22 @@ pub fn mapped(path: &Path) -> Result<Mapped, Error> {
     }
     found.pids.sort_unstable();
     Ok(found)
+}
+
+/// Files in `/proc` have no size to go by, and `read_to_end` would probe them in small steps.
+fn read_whole(path: &Path, into: &mut Vec<u8>) -> io::Result<()> {
+    const STEP: usize = 0x1_0000;
+    let mut file = fs_err::File::open(path)?;
+    let mut len = 0;
+    loop {
+        into.resize(into.len().max(len + STEP), 0);
+        match file.read(&mut into[len..])? {
+            0 => break,
+            more => len += more,
+        }
+    }
+    into.truncate(len);
+    Ok(())
 }
 
 /// Lines read `start-end perms offset major:minor inode path` (`proc_pid_maps(5)`).

@@ -16,17 +16,24 @@ use crate::verify;
 /// How far before a text its string is looked for, in bytes; further away counts as shared.
 const MAX_LOOK_BACK: u64 = 0x1_0000;
 
-/// Plans `edit` for the file, and checks the result through [`Patched`] as the loader would see it. Reads the
-/// headers, the dynamic symbols and `.dynstr`, in constant memory. `name` is used in errors.
-pub fn plan(file: &dyn ReadAt, name: &str, edit: &Edit) -> Result<Patch, Error> {
+/// Whether the file is as `edit` asks already; reads little more than its headers.
+pub(crate) fn is_done(file: &dyn ReadAt, name: &str, edit: &Edit) -> Result<bool, Error> {
     check_value(edit)?;
     let image = Image::open(file, name)?;
     check_patchable(&image)?;
+    verify::has_search_path(&image, edit)
+}
+
+/// Plans `edit` for the file, and checks the result through [`Patched`] as the loader would see it. Reads the
+/// headers, the dynamic symbols and `.dynstr`, in constant memory. `name` is used in errors.
+pub fn plan(file: &dyn ReadAt, name: &str, edit: &Edit) -> Result<Patch, Error> {
+    if is_done(file, name, edit)? {
+        return Ok(Patch { how: How::Unchanged, len: file.len(), writes: Vec::new() });
+    }
+    let image = Image::open(file, name)?;
     verify::check_loadable(&image).map_err(|what| image.malformed(what))?;
     let patch = Draft::new(&image)?.run(edit)?;
-    if patch.how != How::Unchanged {
-        verify::check_edit(&image, &Patched::new(file, patch.clone()), edit)?;
-    }
+    verify::check_edit(&image, &Patched::new(file, patch.clone()), edit)?;
     Ok(patch)
 }
 
@@ -83,7 +90,6 @@ fn check_apart(image: &Image<'_>, strings: Strings, dynamic: &Dynamic, sections:
 /// A search path in the file.
 #[derive(Debug)]
 pub(crate) struct Text {
-    pub(crate) tag: Tag,
     pub(crate) value: Vec<u8>,
     /// Index into `.dynstr`.
     pub(crate) start: u64,
@@ -146,7 +152,6 @@ impl<'i> Draft<'i> {
 
     fn run(mut self, edit: &Edit) -> Result<Patch, Error> {
         match edit {
-            Edit::Remove if self.texts.is_empty() => Ok(self.unchanged()),
             Edit::Remove => {
                 self.wipe(None);
                 self.set_entries(None);
@@ -154,9 +159,6 @@ impl<'i> Draft<'i> {
             }
             Edit::Set { tag, value } => {
                 let value = value.as_bytes();
-                if matches!(&self.texts[..], [only] if only.tag == *tag && only.value == value) {
-                    return Ok(self.unchanged());
-                }
                 if let Some(index) = self.place(value)? {
                     self.set_entries(Some((*tag, index)));
                     return self.finish(How::InPlace);
@@ -166,10 +168,6 @@ impl<'i> Draft<'i> {
                 self.finish(How::Appended)
             }
         }
-    }
-
-    fn unchanged(&self) -> Patch {
-        Patch { how: How::Unchanged, len: self.len, writes: Vec::new() }
     }
 
     /// Finds room for `value` among the bytes that only search paths use; returns its index in `.dynstr`.
@@ -363,14 +361,16 @@ impl<'i> Draft<'i> {
 fn texts(image: &Image<'_>, strings: Strings, sections: &[SectionHeader]) -> Result<Vec<Text>, Error> {
     let mut texts = Vec::new();
     for entry in image.dynamic.iter().flat_map(|dynamic| &dynamic.entries) {
-        let Some(tag) = Tag::of(entry.d_tag) else { continue };
+        if Tag::of(entry.d_tag).is_none() {
+            continue;
+        }
         if texts.len() == 16 {
             return Err(image.malformed("more than 16 search paths"));
         }
         let start = entry.d_val;
         let value = image.string(strings, start, MAX_PATH)?;
         let (run, cut) = run_start(image, strings, start)?;
-        texts.push(Text { tag, value, start, run, shared: cut, limit: strings.len });
+        texts.push(Text { value, start, run, shared: cut, limit: strings.len });
     }
     if texts.is_empty() {
         return Ok(texts);

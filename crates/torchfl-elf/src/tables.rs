@@ -141,19 +141,21 @@ impl Image<'_> {
         Ok(if largest == 0 { 0 } else { largest + 1 })
     }
 
-    /// Walks the dynamic symbols.
-    pub(crate) fn each_symbol(&self, mut visit: impl FnMut(&Sym)) -> Result<(), Error> {
+    /// Hands every `st_name` to `visit`. It is the first member in both classes (gABI, `Elf32_Sym`, `Elf64_Sym`),
+    /// and nothing else of the symbol is parsed: large libraries have a hundred thousand.
+    fn each_symbol_name(&self, mut visit: impl FnMut(u64)) -> Result<(), Error> {
         let Some(table) = self.symbol_table()? else { return Ok(()) };
         let item = self.size::<Sym>();
-        let mut failed = None;
+        let little = self.ctx.is_little_endian();
         self.stream(table.offset, table.count * item, item, "the dynamic symbols", |piece| {
-            match self.table::<Sym>(piece, "dynamic symbol") {
-                Ok(symbols) => symbols.iter().for_each(&mut visit),
-                Err(error) => failed = Some(error),
+            for symbol in piece.chunks_exact(item as usize) {
+                if let Some(name) = symbol.first_chunk::<4>() {
+                    let name = if little { u32::from_le_bytes(*name) } else { u32::from_be_bytes(*name) };
+                    visit(name.into());
+                }
             }
-            failed.is_none()
-        })?;
-        failed.map_or(Ok(()), Err)
+            true
+        })
     }
 
     /// Walks `.gnu.version_r` as glibc does: by `vn_next` and `vna_next`.
@@ -250,6 +252,6 @@ impl Image<'_> {
             visit(definition.name.into());
             Ok(())
         })?;
-        self.each_symbol(|symbol| visit(symbol.st_name as u64))
+        self.each_symbol_name(visit)
     }
 }

@@ -72,7 +72,9 @@ pub(crate) fn check_edit(before: &Image<'_>, after: &dyn ReadAt, edit: &Edit) ->
     check_loadable(&after).map_err(fail)?;
     let strings = |image: &Image<'_>| image.strings()?.ok_or_else(|| fail("no DT_STRTAB".to_owned()));
     let (old, new) = (strings(before)?, strings(&after)?);
-    check_search_path(&after, new, edit)?.map_err(fail)?;
+    if !has_search_path(&after, edit)? {
+        return Err(fail("the search path is not the one asked for".to_owned()));
+    }
     check_entries(before, &after).map_err(fail)?;
     check_segments(before, &after)?.map_err(fail)?;
     check_sections(before, &after, new)?.map_err(fail)?;
@@ -81,18 +83,19 @@ pub(crate) fn check_edit(before: &Image<'_>, after: &dyn ReadAt, edit: &Edit) ->
 
 type Verdict = Result<Result<(), String>, Error>;
 
-fn check_search_path(after: &Image<'_>, strings: Strings, edit: &Edit) -> Verdict {
-    let mut found = Vec::new();
-    for entry in after.dynamic.iter().flat_map(|dynamic| &dynamic.entries) {
-        if let Some(tag) = Tag::of(entry.d_tag) {
-            found.push((tag, after.string(strings, entry.d_val, MAX_PATH)?));
+/// Whether the file has exactly the search path that `edit` leaves.
+pub(crate) fn has_search_path(image: &Image<'_>, edit: &Edit) -> Result<bool, Error> {
+    let entries = image.dynamic.iter().flat_map(|dynamic| &dynamic.entries);
+    let mut paths = entries.filter_map(|entry| Some((Tag::of(entry.d_tag)?, entry.d_val)));
+    let (first, second) = (paths.next(), paths.next());
+    match (edit, first, second) {
+        (Edit::Remove, None, _) => Ok(true),
+        (Edit::Set { tag, value }, Some((found, index)), None) if *tag == found => {
+            let strings = image.strings()?.ok_or_else(|| image.malformed("no DT_STRTAB"))?;
+            Ok(image.string(strings, index, MAX_PATH)? == value.as_bytes())
         }
+        _ => Ok(false),
     }
-    let good = match edit {
-        Edit::Remove => found.is_empty(),
-        Edit::Set { tag, value } => matches!(&found[..], [(t, v)] if t == tag && v == value.as_bytes()),
-    };
-    Ok(if good { Ok(()) } else { Err("the search path is not the one asked for".to_owned()) })
 }
 
 /// All other dynamic entries are the same, but for the addresses of tables that may move.
