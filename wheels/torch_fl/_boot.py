@@ -17,6 +17,15 @@ import os
 import sys
 from _thread import get_ident
 
+# The codes of BootError:
+#   001 build.json absent, unreadable, of another schema    008 a library does not open
+#   002 torch was imported first, with other libraries      009 a second torch_fl of another build
+#   003 torch is not installed, or incomplete               010 no safe cache folder where one is demanded
+#   004 torch is of another version                         011 another file under a planned library's name
+#   005 a build of torch that the manifest forbids          012 torch was imported past the finder
+#   006 a library is missing, or of another size            013 torch_fl is for another Python
+#   007 a provided distribution is missing                  014 TORCH_FL_REDIRECT has an unknown value
+
 HOME = os.path.dirname(os.path.abspath(__file__))
 REDIRECTS = ("auto", "facade", "open", "off")
 
