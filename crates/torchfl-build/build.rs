@@ -2,10 +2,13 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{env, io};
+
+use fs_err as fs;
 
 fn main() -> io::Result<()> {
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../wheels/torch_fl");
+    let root =
+        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../wheels/torch_fl");
     let mut files = Vec::new();
     walk(&root, &root, &mut files)?;
     files.sort();
@@ -19,7 +22,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn walk(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
+fn walk(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) -> io::Result<()> {
     println!("cargo:rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -28,7 +31,10 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) -> io::R
                 walk(root, &path, files)?;
             }
         } else if let Some(name) = path.strip_prefix(root).ok().and_then(Path::to_str) {
-            files.push((name.to_owned(), path.canonicalize()?));
+            let real = fs::canonicalize(&path)?;
+            let real =
+                real.to_str().ok_or_else(|| io::Error::other(format!("{name}: its folder is not UTF-8")))?;
+            files.push((name.to_owned(), real.to_owned()));
         }
     }
     Ok(())

@@ -11,22 +11,23 @@ pub const SCHEMA: u32 = 1;
 
 /// The content of `build.json`.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BuildJson {
-    /// [`SCHEMA`].
+    /// The version of this format: 1.
     pub schema: u32,
-    /// The manifest's vendor.
+    /// The manifest's vendor, `cuda`.
     pub vendor: String,
     /// What narrows the vendor (`slim`).
     pub variant: Option<String>,
-    /// For people.
+    /// The vendor and its platform, for people.
     pub title: String,
     /// stable, beta, experimental or runtime-only.
     pub status: String,
-    /// The wheel's version.
+    /// The wheel's version, `2.13.0+cuda13.0`.
     pub version: String,
     /// Whether the bundle was generated from a manifest and is nobody's real torch.
     pub skeleton: bool,
-    /// What made the wheel: tool and compiler versions.
+    /// What made the wheel: `torchfl` and `rustc`, each with its version.
     pub tool: BTreeMap<String, String>,
     /// The files that the wheel is made of.
     pub inputs: Vec<Input>,
@@ -34,49 +35,53 @@ pub struct BuildJson {
     pub torch: Torch,
     /// `sys.implementation.cache_tag`, or none where no part is bound to one Python.
     pub python: Option<String>,
-    /// core, extra or none.
+    /// What the bundle replaces of torch's libraries: `core` (all), `extra` (nothing, it adds some), `none`.
     pub swap: String,
     /// The folder of the libraries, in `torch_fl/`.
     pub bundle: String,
-    /// The libraries that the bundle promises.
+    /// The bundle's libraries, by file name. Their sizes are checked at import.
     pub files: BTreeMap<String, File>,
-    /// What is opened, in this order.
+    /// The libraries that are opened before torch is imported, in this order.
+    #[cfg_attr(test, schemars(with = "Vec<reference::Open>"))]
     pub open: Vec<torchfl_manifest::resolve::Open>,
-    /// Libraries that other distributions bring.
+    /// Distributions that bring libraries; these are opened first where they lie in another folder than our own.
     pub provided: Vec<Provided>,
     /// Environment variables to set where unset.
     pub env: BTreeMap<String, String>,
-    /// Environment variables that name folders of compiled code, and this build's folder for each.
+    /// Environment variables that name folders of compiled code, and the folder for each below the build's own cache
+    /// folder; empty unless `swap` is `core`.
     pub caches: BTreeMap<String, String>,
-    /// The folder of headers and CMake files that differ from the stock ones.
+    /// The folder, in `torch_fl/`, of headers and CMake files that lie over the stock ones in a facade.
     pub overlay: Option<String>,
-    /// The plugin, if there is one.
+    /// The plugin, or null: this wheel carries none.
     pub plugin: Option<Plugin>,
-    /// What was taken on the manifest's word.
+    /// What was taken on the manifest's word, and not seen in a file.
     pub assumed: Vec<String>,
-    /// Parts that were let through without a licence.
+    /// Parts that `--allow-unlicensed` let through without a licence file.
     pub allow_unlicensed: Vec<String>,
 }
 
 /// One input.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Input {
-    /// torch, front, plugin or manifest.
+    /// `manifest`, `torch`, `front` or `plugin`.
     pub role: String,
-    /// File name.
+    /// Its file name; of an installed torch, its version.
     pub name: String,
-    /// sha256, in hex.
+    /// sha256 in hex; of an installed torch, over names and contents of the files that were used.
     pub sha256: String,
 }
 
 /// The torch that the wheel belongs to.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Torch {
-    /// Three-part release.
+    /// The torch release, `2.13.0`. Another one is refused.
     pub release: String,
-    /// cpu, any or vendor.
+    /// The torch that must be installed: `cpu` (no accelerator), `any`, or `vendor` (its own).
     pub front: String,
-    /// Strings that the vendor's own `version.py` holds.
+    /// Strings of the vendor's `version.py`: an installed torch that has all of them is the vendor's own.
     pub markers: Vec<String>,
     /// `torch.version.*` to restore after the import.
     pub attributes: BTreeMap<String, String>,
@@ -88,15 +93,17 @@ pub struct Torch {
 
 /// A promised library.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct File {
-    /// Size.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// `DT_SONAME`.
+    /// Its `DT_SONAME`.
     pub soname: Option<String>,
 }
 
 /// A distribution that brings libraries.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Provided {
     /// Its name.
     pub dist: String,
@@ -110,8 +117,9 @@ pub struct Provided {
 
 /// The plugin.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plugin {
-    /// Path in `torch_fl/`.
+    /// Its path in `torch_fl/`. It is opened after torch.
     pub library: String,
 }
 
@@ -126,3 +134,6 @@ impl BuildJson {
         Ok(bytes)
     }
 }
+
+#[cfg(test)]
+mod reference;

@@ -21,6 +21,8 @@ pub enum Error {
     NotTorch { path: PathBuf },
     #[error("{tree}: {path} is not UTF-8 text", tree = .tree.display())]
     NotText { tree: PathBuf, path: String },
+    #[error("{path} is larger than {limit} bytes, which no such file is", path = .path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
     #[error("{path} is not a UTF-8 file name", path = .path.display())]
     NotUtf8 { path: PathBuf },
     #[error("{path} is a link that leads nowhere", path = .path.display())]
@@ -35,6 +37,8 @@ pub enum Error {
     Unpinned { dist: String, torch: PathBuf },
     #[error("{path} is torch {found}, and {vendor} is for {wanted}", path = .path.display())]
     Release { path: PathBuf, found: String, vendor: String, wanted: String },
+    #[error("{path} is torch {found}, and the wheel stands on {wanted}", path = .path.display())]
+    FrontRelease { path: PathBuf, found: String, wanted: String },
     #[error("{path} is not {vendor}'s torch: its version.py lacks `{marker}`", path = .path.display())]
     Marker { path: PathBuf, vendor: String, marker: String },
     #[error("{path} is not a stock torch for front = \"cpu\": its version.py names an accelerator", path = .path.display())]
@@ -49,6 +53,8 @@ pub enum Error {
     NoMatch { torch: PathBuf, glob: String },
     #[error("bundle.include: `{glob}` is not a glob")]
     Glob { glob: String, source: globset::Error },
+    #[error("{torch}: {first} and {second} would be one file of the bundle", torch = .torch.display())]
+    TwoFiles { torch: PathBuf, first: String, second: String },
     #[error("{first} and {second} both call themselves {soname}")]
     TwoOfOneName { first: String, second: String, soname: String },
     #[error("{library} is for {found}, and the wheel is for {wanted}")]
@@ -59,7 +65,7 @@ pub enum Error {
     Version { version: String, message: String },
     #[error("{part} comes without a licence file")]
     Unlicensed { part: String },
-    #[error("{path} is a file of the stock torch and of no use without it: {name} is opened from there, and is not in it", path = .path.display())]
+    #[error("{path} lacks torch/lib/{name}, which is opened from the installed torch", path = .path.display())]
     FrontLacks { path: PathBuf, name: String },
 }
 
@@ -94,6 +100,9 @@ impl Error {
             Self::Unlicensed { .. } => "E-BLD-022",
             Self::FrontLacks { .. } => "E-BLD-023",
             Self::Version { .. } => "E-BLD-024",
+            Self::TwoFiles { .. } => "E-BLD-025",
+            Self::TooLarge { .. } => "E-BLD-026",
+            Self::FrontRelease { .. } => "E-BLD-027",
         }
     }
 
@@ -103,27 +112,56 @@ impl Error {
             Self::Manifest(inner) => return inner.hint(),
             Self::Elf(inner) => return inner.hint(),
             Self::Wheel(inner) => return inner.hint(),
-            Self::NotTorch { .. } => "name a torch wheel, or the site-packages folder that torch is installed in".into(),
+            Self::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                "check the spelling of the path".into()
+            }
+            Self::TooLarge { .. } | Self::NoVersion { .. } | Self::NotText { .. } => {
+                "install that torch again".into()
+            }
+            Self::NoAttribute { name, .. } => {
+                format!("give its value: [torch] attributes = {{ {name} = \"…\" }}")
+            }
+            Self::FrontRelease { wanted, .. } => format!("give --front the stock torch {wanted}"),
+            Self::NotTorch { .. } => {
+                "name a torch wheel, or the site-packages folder that torch is installed in".into()
+            }
             Self::Unpinned { dist, .. } => {
                 format!("give its version in the manifest: [[provided]] dist = \"{dist}\", version = \"…\"")
             }
             Self::Release { wanted, .. } => {
-                format!("bring the vendor's torch {wanted}, or a manifest for this one (`torchfl vendor add --from`)")
+                format!(
+                    "bring the vendor's torch {wanted}, or a manifest for this one (`torchfl vendor add --from`)"
+                )
             }
-            Self::Marker { .. } => "bring the vendor's own torch; [torch] markers say how it is recognised".into(),
+            Self::Marker { .. } => {
+                "bring the vendor's own torch; [torch] markers say how it is recognised".into()
+            }
             Self::NotStock { .. } => "give --front the stock CPU torch".into(),
-            Self::Python { found, .. } => format!("leave --python out, or bring a torch other than {found}'s"),
+            Self::Python { found, .. } => {
+                format!("leave --python out, or bring a torch other than {found}'s")
+            }
             Self::NoPython { .. } => "say it: --python cp311".into(),
             Self::MissingLibraries { has, .. } => format!("torch/lib holds {}", has.join(", ")),
-            Self::NoMatch { .. } => "take the glob out of the manifest, or bring the torch that has these files".into(),
+            Self::NoMatch { .. } => {
+                "take the glob out of the manifest, or bring the torch that has these files".into()
+            }
             Self::DanglingLink { .. } | Self::LinkLoop { .. } => {
                 "a wheel holds files, no links; repair the folder, or take the vendor's wheel".into()
             }
-            Self::TwoOfOneName { .. } => "a process can hold one of them; leave the other out of [bundle]".into(),
+            Self::TwoFiles { .. } => {
+                "the bundle is one folder; leave one of them out of [bundle] include".into()
+            }
+            Self::TwoOfOneName { .. } => {
+                "a process can hold one of them; leave the other out of [bundle]".into()
+            }
             Self::Machine { .. } => "[target] arch says which machines the vendor has".into(),
-            Self::AboveCeiling { .. } => "raise [target] glibc, or have the library built on an older system".into(),
+            Self::AboveCeiling { .. } => {
+                "raise [target] glibc, or have the library built on an older system".into()
+            }
             Self::Unlicensed { part } => {
-                format!("add its LICENSE to the input, or pass --allow-unlicensed {part} (recorded in the wheel)")
+                format!(
+                    "add its LICENSE to the input, or pass --allow-unlicensed {part} (recorded in the wheel)"
+                )
             }
             Self::FrontLacks { .. } => "bundle it, or take it out of the preload list".into(),
             _ => return None,

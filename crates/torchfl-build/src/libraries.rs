@@ -1,7 +1,7 @@
 //! The libraries of the bundle: which files they are, and what is done to each.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -65,6 +65,7 @@ pub(crate) fn select(resolved: &Resolved, torch: &Tree) -> Result<BTreeMap<Strin
             chosen.insert(name.clone(), path);
         }
     }
+    let named = chosen.len();
     for glob in &resolved.bundle.include {
         let matcher = globset::GlobBuilder::new(glob)
             .literal_separator(true)
@@ -75,15 +76,44 @@ pub(crate) fn select(resolved: &Resolved, torch: &Tree) -> Result<BTreeMap<Strin
         for path in torch.all().filter(|p| matcher.is_match(p)) {
             any = true;
             let name = path.rsplit('/').next().unwrap_or(path);
-            if !resolved.bundle.never_duplicate.iter().any(|n| n == name) {
-                chosen.insert(name.to_owned(), path.to_owned());
+            if resolved.bundle.never_duplicate.iter().any(|n| n == name) {
+                continue;
+            }
+            if let Some(first) = chosen.insert(name.to_owned(), path.to_owned())
+                && torch.real(&first) != torch.real(path)
+            {
+                return Err(Error::TwoFiles { torch: torch.path.clone(), first, second: path.to_owned() });
             }
         }
         if !any {
             return Err(Error::NoMatch { torch: torch.path.clone(), glob: glob.clone() });
         }
     }
+    if chosen.len() > named {
+        one_of_each_file(&mut chosen, resolved, torch);
+    }
     Ok(chosen)
+}
+
+/// A glob also matches links (`libx.so` beside `libx.so.1`). Of the names of one file, those that the manifest spells
+/// out stay, else the file's own: a copy a name would be as many libraries.
+fn one_of_each_file(chosen: &mut BTreeMap<String, String>, resolved: &Resolved, torch: &Tree) {
+    let mut names: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
+    for (name, path) in chosen.iter() {
+        names.entry(torch.real(path)).or_default().push(name.clone());
+    }
+    let spelt =
+        |name: &String| resolved.bundle.required.contains(name) || resolved.bundle.optional.contains(name);
+    for (real, names) in names.into_iter().filter(|(_, names)| names.len() > 1) {
+        let any = names.iter().any(spelt);
+        let own = names.iter().find(|name| real.ends_with(name)).or(names.first()).cloned();
+        for name in &names {
+            let stays = if any { spelt(name) } else { own.as_ref() == Some(name) };
+            if !stays {
+                chosen.remove(name);
+            }
+        }
+    }
 }
 
 fn origin(name: &str, torch: &Tree) -> Option<String> {
@@ -104,20 +134,23 @@ pub(crate) fn prepare(
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, jobs.len().max(1)) {
             scope.spawn(|| {
-                while let Some((name, from)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((name, from)) = jobs.get(index) else { break };
                     let result = library(name, from, torch, edit, scratch);
-                    let failed = result.is_err();
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push(result);
-                    if failed {
-                        break;
+                    if result.is_err() {
+                        // No further jobs; those before this one are under way.
+                        next.store(jobs.len(), Ordering::Relaxed);
                     }
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
                 }
             });
         }
     });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut libraries = done.into_iter().collect::<Result<Vec<_>, _>>()?;
-    libraries.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // In the order of names: of several errors the same one is told, however many threads there are.
+    done.sort_by_key(|(index, _)| *index);
+    let libraries = done.into_iter().map(|(_, result)| result).collect::<Result<Vec<_>, _>>()?;
     one_of_each_name(&libraries)?;
     Ok(libraries)
 }
@@ -134,8 +167,9 @@ pub(crate) fn planned(name: &str, from: &str, file: Arc<FileAt>, edit: &Edit) ->
         Edit::Set { tag, value } => (tag.to_string(), value.clone()),
         Edit::Remove => (String::new(), String::new()),
     };
-    let python = torchfl_elf::symbols(&*file, name)?
-        .any(|symbol| symbol.is_ok_and(|s| !s.defined && (s.name.starts_with("Py") || s.name.starts_with("_Py"))));
+    let python = torchfl_elf::symbols(&*file, name)?.any(|symbol| {
+        symbol.is_ok_and(|s| !s.defined && (s.name.starts_with("Py") || s.name.starts_with("_Py")))
+    });
     Ok(Library {
         name: name.to_owned(),
         from: from.to_owned(),

@@ -19,7 +19,8 @@ pub(crate) fn of(tree: &Tree, part: &str) -> Vec<Licence> {
         let listed = format!("{info}licenses/");
         for path in tree.below(&info) {
             // PEP 639 puts them in licenses/; older wheels beside METADATA.
-            let inner = path.strip_prefix(&listed).or_else(|| path.strip_prefix(&info).filter(|p| is_licence(p)));
+            let inner =
+                path.strip_prefix(&listed).or_else(|| path.strip_prefix(&info).filter(|p| is_licence(p)));
             if let Some(inner) = inner {
                 found.push(Licence { from: path.to_owned(), to: format!("{part}/{inner}") });
             }

@@ -13,7 +13,9 @@ pub(crate) fn differing<'a>(vendor: &'a Tree, front: Option<&Tree>) -> Result<Ve
     for folder in FOLDERS {
         for path in vendor.below(folder) {
             let same = match front {
-                Some(front) if front.size(path) == vendor.size(path) => front.read(path)? == vendor.read(path)?,
+                Some(front) if front.size(path) == vendor.size(path) => {
+                    front.read(path)? == vendor.read(path)?
+                }
                 _ => false,
             };
             if !same {

@@ -14,3 +14,49 @@ pub(crate) const README: &str = include_str!("../../../wheels/README.md");
 
 /// The version of the compiler that built this tool.
 pub(crate) const RUSTC: &str = env!("TORCHFL_RUSTC");
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    /// All files below `folder`, but for what Python writes by itself.
+    fn walk(folder: &Path, above: &str, found: &mut BTreeSet<String>) {
+        for entry in fs_err::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("{above}{}", path.file_name().unwrap().to_str().unwrap());
+            if !path.is_dir() {
+                found.insert(name);
+            } else if !path.ends_with("__pycache__") {
+                walk(&path, &format!("{name}/"), found);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_package_travels_and_nothing_else() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../wheels/torch_fl");
+        let mut there = BTreeSet::new();
+        walk(Path::new(folder), "", &mut there);
+        let carried: Vec<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(carried.iter().cloned().collect::<BTreeSet<_>>(), there);
+        assert_eq!(carried.len(), there.len(), "a file is listed twice");
+        for (name, bytes) in FILES {
+            assert_eq!(&fs_err::read(format!("{folder}/{name}")).unwrap(), bytes, "{name}");
+        }
+    }
+
+    /// A file of another kind is a leftover (an editor's backup, a compiled module), or deserves a line here.
+    #[test]
+    fn the_package_holds_no_leftovers() {
+        for (name, _) in FILES {
+            let kinds = [".py", ".pth", "/TORCH_FL_GATE"];
+            assert!(kinds.iter().any(|kind| name.ends_with(kind)), "{name}");
+            // build.json, the bundle, the overlay and the plugin's folder are written by the build.
+            let own = ["build.json", "lib_", "lib/", "overlay/"];
+            assert!(!own.iter().any(|start| name.starts_with(start)), "{name}");
+        }
+    }
+}

@@ -91,7 +91,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
         &request.manifest,
         &torchfl_manifest::Request {
             python: Some(python.clone()),
-            arch: arch_of(&torch),
+            arch: arch_of(&torch, &request.scratch)?,
             sdk_root: request.sdk_root.clone(),
             local: request.local.clone(),
             post: request.post,
@@ -114,10 +114,14 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
 
     let mut notes = Vec::new();
     if plugin.is_none() {
-        notes.push("no plugin given: the wheel carries none, and the `flagos` device is not registered".to_owned());
+        notes.push(
+            "no plugin given: the wheel carries none, and the `flagos` device is not registered".to_owned(),
+        );
     }
     if front.is_none() {
-        notes.push("no --front given: all of the fork's headers are bundled, not only those that differ".to_owned());
+        notes.push(
+            "no --front given: all of the fork's headers are bundled, not only those that differ".to_owned(),
+        );
     }
     let overlay = overlay::differing(&torch, front.as_ref())?;
     let vendor_metadata = torch.metadata()?.map(|text| Metadata::parse(&text, &torch.name)).transpose()?;
@@ -154,9 +158,13 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
             title: resolved.title.clone(),
             plugin,
             licence_files,
-            licence_expression: vendor_metadata.as_ref().and_then(|m| m.get("License-Expression").map(str::to_owned)),
+            licence_expression: vendor_metadata
+                .as_ref()
+                .and_then(|m| m.get("License-Expression").map(str::to_owned)),
             metadata_version: request.metadata_version,
-            requires_python: vendor_metadata.as_ref().and_then(|m| m.get("Requires-Python").map(str::to_owned)),
+            requires_python: vendor_metadata
+                .as_ref()
+                .and_then(|m| m.get("Requires-Python").map(str::to_owned)),
             torch,
         },
         libraries,
@@ -207,10 +215,9 @@ fn front(path: &Path, resolved: &Resolved) -> Result<Tree, Error> {
     let tree = Tree::open(path)?;
     let version = VersionPy::of(&tree)?;
     if version.release() != resolved.torch.release {
-        return Err(Error::Release {
+        return Err(Error::FrontRelease {
             path: path.to_owned(),
             found: version.get("__version__").unwrap_or_default().to_owned(),
-            vendor: resolved.name.clone(),
             wanted: resolved.torch.release.clone(),
         });
     }
@@ -233,18 +240,34 @@ fn plugin(path: &Path, resolved: &Resolved) -> Result<Library, Error> {
 fn opened_from_front(resolved: &Resolved, front: Option<&Tree>) -> Result<(), Error> {
     let Some(front) = front else { return Ok(()) };
     let from_front = |open: &&Open| open.from == OpenFrom::Front;
-    match resolved.bundle.open.iter().filter(from_front).find(|open| !front.has(&format!("torch/lib/{}", open.name))) {
+    match resolved
+        .bundle
+        .open
+        .iter()
+        .filter(from_front)
+        .find(|open| !front.has(&format!("torch/lib/{}", open.name)))
+    {
         None => Ok(()),
         Some(open) => Err(Error::FrontLacks { path: front.path.clone(), name: open.name.clone() }),
     }
 }
 
-/// The machine that the vendor's wheel is for; a folder does not say.
-fn arch_of(torch: &Tree) -> Option<String> {
-    let platform = torch.wheel.as_ref()?.platform.split('.').next()?;
-    // linux_x86_64, manylinux_2_28_x86_64, manylinux2014_aarch64
-    let (_, rest) = platform.split_once('_')?;
-    Some(rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_').to_owned())
+/// The machine that the vendor's torch is for: a wheel's name says it, of a folder the first library does.
+fn arch_of(torch: &Tree, scratch: &Path) -> Result<Option<String>, Error> {
+    if let Some(wheel) = &torch.wheel {
+        // linux_x86_64, manylinux_2_28_x86_64, manylinux2014_aarch64
+        let first = wheel.platform.split('.').next().and_then(|platform| platform.split_once('_'));
+        let arch = first.map(|(_, rest)| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_'));
+        return Ok(arch.map(str::to_owned));
+    }
+    for path in torch.below("torch/lib/") {
+        let file = torch.file(path, scratch)?;
+        if torchfl_elf::is_elf(&*file) {
+            let machine = torchfl_elf::facts(&*file, path)?.machine;
+            return Ok(Some(tag::arch(&machine.to_string())));
+        }
+    }
+    Ok(None)
 }
 
 fn elf_tag(resolved: &Resolved) -> Tag {
@@ -266,11 +289,8 @@ fn requirements(
     torch: &Tree,
 ) -> Result<BTreeMap<String, String>, Error> {
     let vendor = metadata.map(Metadata::requires_dist).transpose()?.unwrap_or_default();
-    let wanted: Vec<_> = resolved
-        .provided
-        .iter()
-        .map(|p| Wanted { dist: &p.dist, version: p.version.as_deref() })
-        .collect();
+    let wanted: Vec<_> =
+        resolved.provided.iter().map(|p| Wanted { dist: &p.dist, version: p.version.as_deref() }).collect();
     let lines = requires::provided(&wanted, &vendor, &torch.path)?;
     Ok(resolved.provided.iter().map(|p| p.dist.clone()).zip(lines).collect())
 }
@@ -299,21 +319,27 @@ fn inputs(
     chosen: &BTreeMap<String, String>,
     overlay: &[&str],
 ) -> Result<Vec<Input>, Error> {
-    let input = |role: &str, name: &str, sha256: String| Input { role: role.into(), name: name.into(), sha256 };
+    let input =
+        |role: &str, name: &str, sha256: String| Input { role: role.into(), name: name.into(), sha256 };
     // A folder's name is its machine's business; what it holds is not.
     let name = |tree: &Tree, version: &VersionPy| match &tree.wheel {
         Some(_) => tree.name.clone(),
         None => format!("torch {}", version.get("__version__").unwrap_or_default()),
     };
-    let used: BTreeSet<&str> =
-        chosen.values().map(String::as_str).chain(overlay.iter().copied()).chain(["torch/version.py"]).collect();
+    let used: BTreeSet<&str> = chosen
+        .values()
+        .map(String::as_str)
+        .chain(overlay.iter().copied())
+        .chain(["torch/version.py"])
+        .collect();
     let (manifest, text) = &request.manifest_text;
     let mut inputs = vec![
         input("manifest", manifest, tree::sha256(text.as_bytes())),
         input("torch", &name(torch, version), torch.sha256(used.into_iter())?),
     ];
     if let Some(front) = front {
-        let compared: Vec<&str> = ["torch/include/", "torch/share/cmake/"].iter().flat_map(|f| front.below(f)).collect();
+        let compared: Vec<&str> =
+            ["torch/include/", "torch/share/cmake/"].iter().flat_map(|f| front.below(f)).collect();
         let compared = compared.into_iter().chain(["torch/version.py"]);
         inputs.push(input("front", &name(front, &VersionPy::of(front)?), front.sha256(compared)?));
     }
@@ -356,14 +382,20 @@ fn bootstrap(from: Bootstrap<'_>) -> Result<BuildJson, Error> {
         ("pip", format!("pip install --force-reinstall --no-deps \"{pin}\"")),
         ("uv", format!("uv pip install --reinstall-package torch --no-deps \"{pin}\" --torch-backend cpu")),
     ];
-    let mut assumed: Vec<String> = resolved.provided.iter().map(|p| format!("provided: {}", p.dist)).collect();
+    let mut assumed: Vec<String> =
+        resolved.provided.iter().map(|p| format!("provided: {}", p.dist)).collect();
     assumed.extend(resolved.host.libraries.iter().map(|l| format!("host: {l}")));
     if !from.proved_front {
         assumed.push(format!("front: torch {}", resolved.torch.release));
     }
-    // Two builds of one release must not share compiled code; see docs/adr/0004.
-    let caches = [("TORCHINDUCTOR_CACHE_DIR", "inductor"), ("TORCH_EXTENSIONS_DIR", "extensions"), ("TRITON_CACHE_DIR", "triton")];
-    let owned = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    // Two builds of one release must not share compiled code (docs/adr/0001-redirect.md).
+    let caches = [
+        ("TORCHINDUCTOR_CACHE_DIR", "inductor"),
+        ("TORCH_EXTENSIONS_DIR", "extensions"),
+        ("TRITON_CACHE_DIR", "triton"),
+    ];
+    let owned =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     Ok(BuildJson {
         schema: SCHEMA,
         vendor: resolved.vendor.clone(),
@@ -371,14 +403,17 @@ fn bootstrap(from: Bootstrap<'_>) -> Result<BuildJson, Error> {
         title: resolved.title.clone(),
         status: resolved.status.as_str().to_owned(),
         version: resolved.version.clone(),
-        skeleton: resolved.version.split(['+', '.']).any(|part| part == "skeleton"),
+        // The generator's word, in the version of the torch that it made; see tests/skeleton/README.md.
+        skeleton: version
+            .get("__version__")
+            .is_some_and(|v| v.split(['+', '.']).any(|part| part == "skeleton")),
         tool: owned(&[("torchfl", env!("CARGO_PKG_VERSION")), ("rustc", package::RUSTC)]),
         inputs: from.inputs,
         torch: build_json::Torch {
             release: resolved.torch.release.clone(),
             front: resolved.torch.front.as_str().to_owned(),
             markers: resolved.torch.markers.clone(),
-            attributes: version.attributes(&resolved.torch.attributes, from.torch.path.clone())?,
+            attributes: version.attributes(&resolved.torch.attributes, &from.torch.path)?,
             rivals: resolved.torch.rivals.clone(),
             install: install.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
         },

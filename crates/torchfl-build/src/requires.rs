@@ -57,7 +57,7 @@ mod tests {
         ];
         insta::assert_debug_snapshot!(provided(&wanted, &vendor(), Path::new("v.whl")).unwrap(), @r#"
         [
-            "cuda-toolkit[cublas,cudart]==13.0.3 ; sys_platform == 'linux'",
+            "cuda-toolkit[cublas,cudart]==13.0.3 ; platform_system == 'Linux'",
             "nvidia-nccl-cu13==2.30",
         ]
         "#);
@@ -66,7 +66,8 @@ mod tests {
     #[test]
     fn one_that_nobody_pins_is_an_error() {
         for dist in ["optree", "nvidia-cublas"] {
-            let error = provided(&[Wanted { dist, version: None }], &vendor(), Path::new("v.whl")).unwrap_err();
+            let error =
+                provided(&[Wanted { dist, version: None }], &vendor(), Path::new("v.whl")).unwrap_err();
             assert_eq!(error.code(), "E-BLD-011");
         }
     }

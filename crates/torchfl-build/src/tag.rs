@@ -14,8 +14,7 @@ pub(crate) fn platform(resolved: &Resolved, libraries: &[Library]) -> Result<Str
     let arch = resolved.target.arch.first().map_or("", |arch| arch.as_str());
     let mut floor = OLDEST;
     for library in libraries {
-        // The field's name for the machine, in a wheel's spelling: x86-64, x86_64.
-        if library.facts.machine.to_string().replace('-', "_") != arch {
+        if self::arch(&library.facts.machine.to_string()) != arch {
             return Err(Error::Machine {
                 library: library.name.clone(),
                 found: library.facts.machine.to_string(),
@@ -31,14 +30,21 @@ pub(crate) fn platform(resolved: &Resolved, libraries: &[Library]) -> Result<Str
     Ok(format!("manylinux_{}_{}_{arch}", floor.0, floor.1))
 }
 
+/// A machine's name in a wheel's spelling: `x86_64` for `x86-64`.
+pub(crate) fn arch(machine: &str) -> String {
+    machine.replace('-', "_")
+}
+
+/// Names the version as the library spells it (`GLIBC_2.2.5`), and the file that it is asked of.
 fn above(library: &Library, needed: (u32, u32), ceiling: (u32, u32)) -> Error {
-    let version = format!("GLIBC_{}.{}", needed.0, needed.1);
-    let file = library
-        .facts
-        .versions_needed
-        .iter()
-        .find(|need| need.versions.iter().any(|v| v.name.starts_with(&version)))
-        .map_or_else(|| "glibc".to_owned(), |need| need.file.clone());
+    let release = format!("GLIBC_{}.{}", needed.0, needed.1);
+    let is =
+        |name: &str| name.strip_prefix(&release).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let wanted = library.facts.versions_needed.iter().find_map(|need| {
+        let version = need.versions.iter().find(|version| !version.weak && is(&version.name))?;
+        Some((version.name.clone(), need.file.clone()))
+    });
+    let (version, file) = wanted.unwrap_or_else(|| (release.clone(), "glibc".to_owned()));
     Error::AboveCeiling {
         library: library.name.clone(),
         version,

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -52,7 +53,12 @@ impl Tree {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let wheel = name.parse::<WheelName>()?;
         let archive = Archive::open(path)?;
-        let files = archive.members().iter().filter(|m| !m.name.ends_with('/')).map(|m| (m.name.clone(), m.size)).collect();
+        let files = archive
+            .members()
+            .iter()
+            .filter(|m| !m.name.ends_with('/'))
+            .map(|m| (m.name.clone(), m.size))
+            .collect();
         Self::checked(Self {
             path: path.to_owned(),
             name,
@@ -63,22 +69,25 @@ impl Tree {
     }
 
     fn folder(path: &Path) -> Result<Self, Error> {
-        let path = fs::canonicalize(path).map_err(Error::Io)?;
-        let site = match path.parent() {
-            Some(parent) if path.join("version.py").is_file() && path.ends_with("torch") => parent.to_owned(),
-            _ => path.clone(),
+        let real = fs::canonicalize(path).map_err(Error::Io)?;
+        let site = match real.parent() {
+            Some(parent) if real.join("version.py").is_file() && real.ends_with("torch") => parent.to_owned(),
+            _ => real,
         };
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(&site).map_err(Error::Io)? {
             let entry = entry.map_err(Error::Io)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             // `torch.libs` is where wheel repair tools put what they bring along.
-            if name == "torch" || name == "torch.libs" || name.starts_with("torch-") && name.ends_with(".dist-info") {
-                walk(&entry.path(), &name, &mut files, 0)?;
+            if name == "torch"
+                || name == "torch.libs"
+                || name.starts_with("torch-") && name.ends_with(".dist-info")
+            {
+                walk(&entry.path(), &name, &mut files, &mut Vec::new())?;
             }
         }
         let name = site.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Self::checked(Self { path, name, wheel: None, files, store: Store::Folder(site) })
+        Self::checked(Self { path: path.to_owned(), name, wheel: None, files, store: Store::Folder(site) })
     }
 
     fn checked(self) -> Result<Self, Error> {
@@ -97,7 +106,10 @@ impl Tree {
 
     /// All files below `folder` (which ends in `/`), sorted.
     pub fn below<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a str> {
-        self.files.range(folder.to_owned()..).map(|(n, _)| n.as_str()).take_while(move |n| n.starts_with(folder))
+        self.files
+            .range(folder.to_owned()..)
+            .map(|(n, _)| n.as_str())
+            .take_while(move |n| n.starts_with(folder))
     }
 
     /// All files, sorted.
@@ -111,9 +123,11 @@ impl Tree {
             Store::Wheel(archive) => Ok(archive.read(path, TEXT_LIMIT)?),
             Store::Folder(site) => {
                 let mut bytes = Vec::new();
-                fs::File::open(site.join(path))
-                    .and_then(|f| f.take(TEXT_LIMIT).read_to_end(&mut bytes))
-                    .map_err(Error::Io)?;
+                let file = fs::File::open(site.join(path)).map_err(Error::Io)?;
+                file.take(TEXT_LIMIT + 1).read_to_end(&mut bytes).map_err(Error::Io)?;
+                if bytes.len() as u64 > TEXT_LIMIT {
+                    return Err(Error::TooLarge { path: site.join(path), limit: TEXT_LIMIT });
+                }
                 Ok(bytes)
             }
         }
@@ -132,6 +146,14 @@ impl Tree {
             Store::Folder(site) => fs::File::open(site.join(path)).map_err(Error::Io)?.into_parts().0,
         };
         Ok(Arc::new(FileAt::new(file).map_err(Error::Io)?))
+    }
+
+    /// What a file is, where two names may be links to one: its real path. Members of a wheel are files of their own.
+    pub(crate) fn real(&self, path: &str) -> PathBuf {
+        match &self.store {
+            Store::Wheel(_) => PathBuf::from(path),
+            Store::Folder(site) => fs::canonicalize(site.join(path)).unwrap_or_else(|_| site.join(path)),
+        }
     }
 
     /// The distribution's own `METADATA`, if it is there.
@@ -195,25 +217,35 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Collects the regular files below `folder`; a link counts as the file it leads to, one that leads nowhere is an error.
-fn walk(folder: &Path, name: &str, files: &mut BTreeMap<String, u64>, depth: usize) -> Result<(), Error> {
-    // Deeper than any torch: a link that leads back to one of its own parents.
-    if depth > 40 {
+/// `above` holds device and inode of the folders on the way here.
+fn walk(
+    folder: &Path,
+    name: &str,
+    files: &mut BTreeMap<String, u64>,
+    above: &mut Vec<(u64, u64)>,
+) -> Result<(), Error> {
+    let facts = fs::metadata(folder).map_err(Error::Io)?;
+    let here = (facts.dev(), facts.ino());
+    if above.contains(&here) {
         return Err(Error::LinkLoop { path: folder.to_owned() });
     }
+    above.push(here);
     for entry in fs::read_dir(folder).map_err(Error::Io)? {
         let entry = entry.map_err(Error::Io)?;
         let Ok(part) = entry.file_name().into_string() else {
             return Err(Error::NotUtf8 { path: entry.path() });
         };
         let inner = format!("{name}/{part}");
-        let meta = fs::metadata(entry.path()).map_err(|source| Error::DanglingLink { path: entry.path(), source })?;
+        let meta = fs::metadata(entry.path())
+            .map_err(|source| Error::DanglingLink { path: entry.path(), source })?;
         if meta.is_dir() {
             if part != "__pycache__" {
-                walk(&entry.path(), &inner, files, depth + 1)?;
+                walk(&entry.path(), &inner, files, above)?;
             }
-        } else {
+        } else if meta.is_file() {
             files.insert(inner, meta.len());
         }
     }
+    above.pop();
     Ok(())
 }

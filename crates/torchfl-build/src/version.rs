@@ -1,7 +1,7 @@
 //! `torch/version.py`, read and never run.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use torchfl_manifest::resolve::Attribute;
 
@@ -68,12 +68,14 @@ impl VersionPy {
     pub(crate) fn attributes(
         &self,
         wanted: &BTreeMap<String, Attribute>,
-        path: PathBuf,
+        path: &Path,
     ) -> Result<BTreeMap<String, String>, Error> {
         let value = |(name, value): (&String, &Attribute)| match (value, self.get(name)) {
             (Attribute::Value(value), _) => Ok((name.clone(), value.clone())),
             (Attribute::FromVendor, Some(own)) => Ok((name.clone(), own.to_owned())),
-            (Attribute::FromVendor, None) => Err(Error::NoAttribute { path: path.clone(), name: name.clone() }),
+            (Attribute::FromVendor, None) => {
+                Err(Error::NoAttribute { path: path.to_owned(), name: name.clone() })
+            }
         };
         wanted.iter().map(value).collect()
     }

@@ -11,6 +11,9 @@ use crate::libraries::Content;
 use crate::plan::Plan;
 use crate::{Error, Library, package};
 
+/// The licence of our own files.
+const OWN: &str = "Apache-2.0";
+
 /// What was written.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
@@ -98,12 +101,11 @@ impl Plan {
         }
         // Fields of PEP 639, which 2.3 does not have.
         if parts.metadata_version == MetadataVersion::V2_4 {
-            let own = "Apache-2.0";
-            let expression = match &parts.licence_expression {
-                Some(vendor) => format!("{own} AND ({vendor})"),
-                None => own.to_owned(),
-            };
-            metadata.push("License-Expression", expression);
+            // The expression speaks for the whole wheel: without the vendor's there is none.
+            if let Some(vendor) = &parts.licence_expression {
+                let both = if vendor == OWN { OWN.to_owned() } else { format!("{OWN} AND ({vendor})") };
+                metadata.push("License-Expression", both);
+            }
             metadata.push("License-File", "LICENSE");
             for licence in &parts.licence_files {
                 metadata.push("License-File", &licence.to);

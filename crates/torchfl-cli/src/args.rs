@@ -1,5 +1,7 @@
 //! The command line as typed. The help texts here are the reference: `docs/reference/cli.md` is made from them.
 
+#![expect(clippy::doc_markdown, reason = "a terminal shows help texts as they are")]
+
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};

@@ -2,6 +2,9 @@
 
 mod args;
 mod commands;
+mod draft;
+#[cfg(test)]
+mod reference;
 mod report;
 mod screen;
 

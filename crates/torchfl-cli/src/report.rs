@@ -1,7 +1,8 @@
 //! Errors as people and machines read them.
 
 use std::error::Error as StdError;
-use std::fmt;
+use std::path::PathBuf;
+use std::{fmt, io};
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ pub(crate) struct Failure {
     hint: Option<String>,
     cause: Box<dyn StdError + Send + Sync>,
     /// For a problem in a text: the text, and the place in it.
-    place: Option<(NamedSource<String>, LabeledSpan)>,
+    place: Option<Box<(NamedSource<String>, LabeledSpan)>>,
     /// Further problems of the same input.
     also: Vec<Failure>,
 }
@@ -28,7 +29,7 @@ impl Failure {
     }
 
     pub(crate) fn at(mut self, source: NamedSource<String>, label: LabeledSpan) -> Self {
-        self.place = Some((source, label));
+        self.place = Some(Box::new((source, label)));
         self
     }
 
@@ -52,7 +53,8 @@ impl Failure {
     /// The text for people.
     pub(crate) fn render(&self) -> String {
         let mut text = String::new();
-        let handler = miette::GraphicalReportHandler::new().with_links(false);
+        // A terminal wraps long lines; a wrapped path or place could not be searched for or copied.
+        let handler = miette::GraphicalReportHandler::new().with_links(false).with_wrap_lines(false);
         match handler.render_report(&mut text, self) {
             Ok(()) => text,
             Err(_) => self.to_string(),
@@ -82,11 +84,12 @@ impl Diagnostic for Failure {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.place.as_ref().map(|(source, _)| source as &dyn SourceCode)
+        self.place.as_ref().map(|place| &place.0 as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.place.as_ref().map(|(_, label)| Box::new(std::iter::once(label.clone())) as Box<dyn Iterator<Item = _>>)
+        let (_, label) = self.place.as_deref()?;
+        Some(Box::new(std::iter::once(label.clone())))
     }
 
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
@@ -105,16 +108,62 @@ macro_rules! failures {
     )* };
 }
 
-failures!(torchfl_build::Error, torchfl_elf::Error, torchfl_site::Error, torchfl_wheel::Error);
+failures!(Error, torchfl_build::Error, torchfl_elf::Error, torchfl_site::Error, torchfl_wheel::Error);
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::new("E-CLI-001", None, error)
+/// What goes wrong at the edge itself.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("cannot write the answer as JSON")]
+    Json(#[from] serde_json::Error),
+    #[error("{path} exists", path = .path.display())]
+    Exists { path: PathBuf },
+    #[error("{path} is neither an ELF file nor a wheel", path = .path.display())]
+    Neither { path: PathBuf },
+    #[error("{path}: its build.json is no JSON", path = .path.display())]
+    BuildJson { path: PathBuf, source: serde_json::Error },
+}
+
+impl Error {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Io(_) => "E-CLI-001",
+            Self::Json(_) => "E-CLI-002",
+            Self::Exists { .. } => "E-CLI-003",
+            Self::Neither { .. } => "E-CLI-004",
+            Self::BuildJson { .. } => "E-CLI-005",
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Io(error) => match error.kind() {
+                io::ErrorKind::NotFound => "check the spelling of the path",
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on that file system",
+                io::ErrorKind::PermissionDenied
+                | io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::AlreadyExists => "choose a folder that you may write to",
+                _ => return None,
+            },
+            Self::Json(_) => return None,
+            Self::Exists { .. } => "it is never written over: name another file with -o, or move it away",
+            Self::BuildJson { .. } => "it was changed by hand; build the wheel again",
+            Self::Neither { .. } => "name a shared library, a program, or a .whl file",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Error::Io(error).into()
     }
 }
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        Self::new("E-CLI-002", None, error)
+        Error::Json(error).into()
     }
 }

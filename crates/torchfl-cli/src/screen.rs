@@ -20,7 +20,11 @@ impl Screen {
     }
 
     /// Data: as JSON where asked for, else as `text` says it.
-    pub(crate) fn data<T: Serialize>(&self, value: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+    pub(crate) fn data<T: Serialize>(
+        &self,
+        value: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
         let text = if self.json { serde_json::to_string_pretty(value)? } else { text(value) };
         match writeln!(io::stdout().lock(), "{}", text.trim_end_matches('\n')) {
             // `torchfl … | head` is no failure.
@@ -52,7 +56,9 @@ impl Screen {
     pub(crate) fn bytes(&self, what: &'static str, bytes: u64) -> ProgressBar {
         let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(bytes), target).with_message(what);
-        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+        {
             bar.set_style(style);
         }
         bar

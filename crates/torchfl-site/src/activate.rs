@@ -2,8 +2,10 @@
 //!
 //! `site` runs the file's line at every start (CPython's `Lib/site.py`); the line does nothing where the wheel is gone.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::Serialize;
@@ -28,13 +30,14 @@ pub fn activate(environment: &Environment, line: &str) -> Result<Switch, Error> 
     if ours(&file)?.is_some_and(|old| old == line) {
         return Ok(Switch { file, changed: false });
     }
-    let mut new = tempfile::NamedTempFile::new_in(&environment.purelib)?;
-    new.write_all(line.as_bytes())?;
-    // site reads it as any user; NamedTempFile is for its owner alone.
-    let mut mode = new.as_file().metadata()?.permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o644);
-    new.as_file().set_permissions(mode)?;
-    new.persist(&file).map_err(|e| e.error)?;
+    // The kind alone: the system's text names a temporary file.
+    let wrong = |error: io::Error| Error::Write { path: file.clone(), source: error.kind().into() };
+    let mut new =
+        tempfile::Builder::new().prefix(".torchfl-").tempfile_in(&environment.purelib).map_err(wrong)?;
+    new.write_all(line.as_bytes()).map_err(wrong)?;
+    // site reads it as any user; a temporary file is for its owner alone.
+    new.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(wrong)?;
+    new.persist(&file).map_err(|error| wrong(error.error))?;
     Ok(Switch { file, changed: true })
 }
 
@@ -43,16 +46,16 @@ pub fn deactivate(environment: &Environment) -> Result<Switch, Error> {
     let file = environment.purelib.join(NAME);
     let changed = ours(&file)?.is_some();
     if changed {
-        fs::remove_file(&file)?;
+        fs::remove_file(&file).map_err(|source| Error::Write { path: file.clone(), source })?;
     }
     Ok(Switch { file, changed })
 }
 
 /// The file's text, if there is one; an error if somebody else wrote it.
-fn ours(file: &PathBuf) -> Result<Option<String>, Error> {
+fn ours(file: &Path) -> Result<Option<String>, Error> {
     match fs::read_to_string(file) {
         Ok(text) if text.contains("torch_fl") => Ok(Some(text)),
-        Ok(_) => Err(Error::Foreign { path: file.clone() }),
+        Ok(_) => Err(Error::Foreign { path: file.to_owned() }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }

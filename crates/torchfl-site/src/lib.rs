@@ -29,6 +29,8 @@ pub enum Error {
     Foreign { path: PathBuf },
     #[error(transparent)]
     Io(#[from] io::Error),
+    #[error("cannot write {path}", path = .path.display())]
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl Error {
@@ -41,17 +43,22 @@ impl Error {
             Self::NotInstalled { .. } => "E-SITE-004",
             Self::Foreign { .. } => "E-SITE-005",
             Self::Io(_) => "E-SITE-006",
+            Self::Write { .. } => "E-SITE-007",
         }
     }
 
     /// What to do next.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Start { .. } => Some("name the environment's interpreter: --python VENV/bin/python".to_owned()),
+            Self::Start { .. } => {
+                Some("name the environment's interpreter: --python VENV/bin/python".to_owned())
+            }
             Self::NotInstalled { python } => Some(format!(
                 "install the wheel first: {} -m pip install torch_fl-….whl; or name another interpreter with --python",
                 python.display()
             )),
+            Self::Answer { .. } => Some("look for a sitecustomize or .pth file of it that prints".to_owned()),
+            Self::Write { .. } => Some("run it as the user who installs packages there".to_owned()),
             Self::Foreign { .. } => Some("look at the file, and move it away if it may go".to_owned()),
             _ => None,
         }

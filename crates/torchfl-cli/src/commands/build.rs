@@ -1,3 +1,4 @@
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use torchfl_wheel::{Options, ZipWriter};
 use crate::Outcome;
 use crate::args::{Build, Compression, MetadataVersion};
 use crate::commands::vendor;
+use crate::draft::{Draft, Existing};
 use crate::report::Failure;
 use crate::screen::{Screen, megabytes};
 
@@ -55,17 +57,33 @@ pub(crate) fn run(args: Build, screen: &Screen) -> Result<Outcome, Failure> {
         },
         on_progress: Some(Arc::new(move |bytes| ticks.inc(bytes))),
     };
-    fs_err::create_dir_all(&args.output)?;
-    let writer = ZipWriter::create(&args.output, plan.name(), options)?;
-    let summary = plan.write(Box::new(writer))?;
+    let made: Vec<&Path> =
+        args.output.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists()).collect();
+    let written = write(&plan, &args.output, options);
     bar.finish_and_clear();
-    let (name, text) = torchfl_build::constraints(&plan);
-    fs_err::write(args.output.join(name), text)?;
+    if written.is_err() {
+        // Nothing is left behind, folders neither. One that somebody else uses by now is not empty, and stays.
+        for folder in made {
+            let _ = fs_err::remove_dir(folder);
+        }
+    }
+    let summary = written?;
     let path = args.output.join(&summary.wheel);
     let mut value = serde_json::to_value(&summary)?;
     value["path"] = json!(path);
     screen.data(&value, |_| told(&summary, &path))?;
     Ok(Outcome::Done)
+}
+
+/// Writes wheel and constraints into `folder`. What can fail of the latter is done before the wheel appears.
+fn write(plan: &Plan, folder: &Path, options: Options) -> Result<Summary, Failure> {
+    fs_err::create_dir_all(folder)?;
+    let writer = ZipWriter::create(folder, plan.name(), options)?;
+    let (name, text) = torchfl_build::constraints(plan);
+    let draft = Draft::new(&folder.join(name), text.as_bytes())?;
+    let summary = plan.write(Box::new(writer))?;
+    draft.publish(Existing::Replace)?;
+    Ok(summary)
 }
 
 /// The nearest folder that exists: the scratch files go to the disk that will hold the wheel.
@@ -76,8 +94,9 @@ fn existing(output: &Path) -> PathBuf {
 
 fn told(summary: &Summary, path: &Path) -> String {
     let mut text = table(summary.libraries.iter());
-    text += &format!(
-        "\n{}\n  {} in {:.1} s, sha256 {}\n",
+    let _ = writeln!(
+        text,
+        "\n{}\n  {} in {:.1} s, sha256 {}",
         path.display(),
         megabytes(summary.bytes),
         summary.seconds,
@@ -91,7 +110,7 @@ fn describe(plan: &Plan) -> String {
     let mut text = format!("{}\n\n", plan.wheel);
     text += &table(plan.libraries.iter());
     if let Some(library) = plan.libraries.first() {
-        text += &format!("\nsearch path ({}): {}\n", library.tag, library.search_path);
+        let _ = writeln!(text, "\nsearch path ({}): {}", library.tag, library.search_path);
     }
     text += "\nopened at import, in this order:\n";
     for open in &plan.build_json.open {
@@ -101,14 +120,14 @@ fn describe(plan: &Plan) -> String {
         };
         let shared = if open.shared { ", unless loaded already" } else { "" };
         let scope = if open.global { ", global" } else { "" };
-        text += &format!("  {} from the {}{shared}{scope}\n", open.name, from);
+        let _ = writeln!(text, "  {} from the {}{shared}{scope}", open.name, from);
     }
     text += "\nrequires:\n";
     for line in &plan.requires {
-        text += &format!("  {line}\n");
+        let _ = writeln!(text, "  {line}");
     }
-    text += &format!("\n{} headers and CMake files laid over the stock ones", plan.overlay.len());
-    text += &format!("\n{} licence files\n", plan.licences.len());
+    let _ = write!(text, "\n{} headers and CMake files laid over the stock ones", plan.overlay.len());
+    let _ = writeln!(text, "\n{} licence files", plan.licences.len());
     text
 }
 
@@ -120,7 +139,8 @@ fn table<'a>(libraries: impl Iterator<Item = &'a torchfl_build::Library>) -> Str
             torchfl_elf::How::InPlace => "in place",
             torchfl_elf::How::Appended => "appended",
         };
-        text += &format!("  {:<34} {:>10}  {} {how}\n", library.name, megabytes(library.bytes), library.tag);
+        let _ =
+            writeln!(text, "  {:<34} {:>10}  {} {how}", library.name, megabytes(library.bytes), library.tag);
     }
     text
 }

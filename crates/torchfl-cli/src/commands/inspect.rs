@@ -1,3 +1,4 @@
+use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -6,7 +7,7 @@ use torchfl_wheel::Archive;
 
 use crate::Outcome;
 use crate::args::Inspect;
-use crate::report::Failure;
+use crate::report::{Error, Failure};
 use crate::screen::{Screen, megabytes};
 
 pub(crate) fn run(args: &Inspect, screen: &Screen) -> Result<Outcome, Failure> {
@@ -14,8 +15,10 @@ pub(crate) fn run(args: &Inspect, screen: &Screen) -> Result<Outcome, Failure> {
     let name = args.file.display().to_string();
     if torchfl_elf::is_elf(&file) {
         screen.data(&torchfl_elf::facts(&file, &name)?, library)?;
-    } else {
+    } else if args.file.extension().is_some_and(|e| e == "whl") {
         screen.data(&wheel(&args.file)?, text)?;
+    } else {
+        return Err(Error::Neither { path: args.file.clone() }.into());
     }
     Ok(Outcome::Done)
 }
@@ -23,7 +26,9 @@ pub(crate) fn run(args: &Inspect, screen: &Screen) -> Result<Outcome, Failure> {
 /// An ELF file for people.
 fn library(facts: &Facts) -> String {
     let mut text = format!("{:?} {}, {}\n", facts.class, facts.machine, kind(facts));
-    let mut row = |name: &str, value: &str| text += &format!("  {name:<12} {value}\n");
+    let mut row = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:<12} {value}");
+    };
     if let Some(soname) = &facts.soname {
         row("SONAME", soname);
     }
@@ -60,11 +65,18 @@ fn wheel(path: &Path) -> Result<Value, Failure> {
         Ok(String::from_utf8_lossy(&archive.read(&format!("{info}/{file}"), limit)?).into_owned())
     };
     let metadata = torchfl_wheel::Metadata::parse(text("METADATA")?.as_bytes(), "METADATA")?;
-    let build = match archive.read("torch_fl/build.json", limit) {
-        Ok(bytes) => serde_json::from_slice(&bytes)?,
-        Err(_) => Value::Null,
+    // Other people's wheels have none.
+    let build = if archive.members().iter().any(|member| member.name == "torch_fl/build.json") {
+        serde_json::from_slice(&archive.read("torch_fl/build.json", limit)?)
+            .map_err(|source| Error::BuildJson { path: path.to_owned(), source })?
+    } else {
+        Value::Null
     };
-    let scratch = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The wheel's own disk has room for what is in it, but may be somebody else's.
+    let beside = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let spool = |member: &str| {
+        archive.spool(member, beside).or_else(|_| archive.spool(member, &std::env::temp_dir()))
+    };
     let mut libraries = Vec::new();
     let mut size = 0;
     for member in archive.members() {
@@ -72,7 +84,7 @@ fn wheel(path: &Path) -> Result<Value, Failure> {
         if !member.name.rsplit('/').next().is_some_and(|n| n.contains(".so")) {
             continue;
         }
-        let file = FileAt::new(archive.spool(&member.name, scratch)?)?;
+        let file = FileAt::new(spool(&member.name)?)?;
         if torchfl_elf::is_elf(&file) {
             let facts = torchfl_elf::facts(&file, &member.name)?;
             libraries.push(json!({ "path": member.name, "bytes": member.size, "compressed": member.compressed_size, "elf": facts }));
@@ -103,15 +115,24 @@ fn text(value: &Value) -> String {
         megabytes(value["bytes"].as_u64().unwrap_or_default())
     );
     for tag in list(&value["tags"]) {
-        text += &format!("  tag       {}\n", str(&tag));
+        let _ = writeln!(text, "  tag       {}", str(&tag));
     }
     for line in list(&value["requires"]) {
-        text += &format!("  requires  {}\n", str(&line));
+        let _ = writeln!(text, "  requires  {}", str(&line));
     }
     for library in list(&value["libraries"]) {
         let path = &library["elf"]["search_path"];
-        let path = if path.is_null() { "no search path".into() } else { format!("{} {}", str(&path["tag"]), str(&path["value"])) };
-        text += &format!("  {:<44} {:>10}  {path}\n", str(&library["path"]), megabytes(library["bytes"].as_u64().unwrap_or_default()));
+        let path = if path.is_null() {
+            "no search path".into()
+        } else {
+            format!("{} {}", str(&path["tag"]), str(&path["value"]))
+        };
+        let _ = writeln!(
+            text,
+            "  {:<44} {:>10}  {path}",
+            str(&library["path"]),
+            megabytes(library["bytes"].as_u64().unwrap_or_default())
+        );
     }
     text
 }

@@ -1,16 +1,19 @@
 use torchfl_site::Environment;
 
+use crate::Outcome;
 use crate::args::{Facade, Python};
 use crate::report::Failure;
 use crate::screen::Screen;
-use crate::Outcome;
 
 pub(crate) fn activate(args: &Python, screen: &Screen) -> Result<Outcome, Failure> {
     let environment = Environment::probe(&args.python)?;
     let switch = torchfl_site::activate(&environment, torchfl_build::ACTIVATE)?;
-    screen.data(&switch, |s| match s.changed {
-        true => format!("{}: written; `import torch` now runs on torch_fl in every program", s.file.display()),
-        false => format!("{}: is there already", s.file.display()),
+    screen.data(&switch, |s| {
+        if s.changed {
+            format!("{}: written; `import torch` now runs on torch_fl in every program", s.file.display())
+        } else {
+            format!("{}: is there already", s.file.display())
+        }
     })?;
     Ok(Outcome::Done)
 }
@@ -18,9 +21,12 @@ pub(crate) fn activate(args: &Python, screen: &Screen) -> Result<Outcome, Failur
 pub(crate) fn deactivate(args: &Python, screen: &Screen) -> Result<Outcome, Failure> {
     let environment = Environment::probe(&args.python)?;
     let switch = torchfl_site::deactivate(&environment)?;
-    screen.data(&switch, |s| match s.changed {
-        true => format!("{}: removed", s.file.display()),
-        false => format!("{}: is not there", s.file.display()),
+    screen.data(&switch, |s| {
+        if s.changed {
+            format!("{}: removed", s.file.display())
+        } else {
+            format!("{}: is not there", s.file.display())
+        }
     })?;
     Ok(Outcome::Done)
 }

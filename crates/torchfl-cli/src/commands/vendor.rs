@@ -3,10 +3,11 @@ use std::path::{Path, PathBuf};
 
 use miette::{LabeledSpan, NamedSource};
 use serde_json::json;
-use torchfl_manifest::{Error, Manifest};
+use torchfl_manifest::{Error, Finding, Manifest};
 
 use crate::Outcome;
 use crate::args::{VendorAdd, VendorShow, Which};
+use crate::draft::{Draft, Existing};
 use crate::report::Failure;
 use crate::screen::Screen;
 
@@ -44,7 +45,14 @@ pub(crate) fn list(screen: &Screen) -> Result<Outcome, Failure> {
     screen.data(&rows, |rows| {
         let row = |r: &serde_json::Value| {
             let cell = |key: &str| r[key].as_str().unwrap_or_default().to_owned();
-            format!("{:<12} torch {:<8} {:<6} {:<13} {}\n", cell("name"), cell("torch"), cell("swap"), cell("status"), cell("title"))
+            format!(
+                "{:<12} torch {:<8} {:<6} {:<13} {}\n",
+                cell("name"),
+                cell("torch"),
+                cell("swap"),
+                cell("status"),
+                cell("title")
+            )
         };
         rows.iter().map(row).collect()
     })?;
@@ -72,7 +80,8 @@ pub(crate) fn check(which: &Which, screen: &Screen) -> Result<Outcome, Failure> 
             return format!("{name}: complete");
         }
         let line = |span: &Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
-        findings.iter().map(|f| format!("{name}:{}: {}: {}\n", line(&f.span), f.key, f.message)).collect()
+        let row = |f: &Finding| format!("{name}:{}: {}: {}", line(&f.span), f.key, f.message);
+        findings.iter().map(row).collect::<Vec<_>>().join("\n")
     })?;
     Ok(if findings.is_empty() { Outcome::Done } else { Outcome::Findings })
 }
@@ -82,13 +91,19 @@ pub(crate) fn add(args: &VendorAdd, screen: &Screen) -> Result<Outcome, Failure>
         Some(name) => Some((torchfl_manifest::text(name)?, format!("{name}.toml"))),
         None => None,
     };
-    let text = torchfl_manifest::new_manifest(&args.name, from.as_ref().map(|(text, origin)| (*text, origin.as_str())))?;
+    let text = torchfl_manifest::new_manifest(
+        &args.name,
+        from.as_ref().map(|(text, origin)| (*text, origin.as_str())),
+    )?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.toml", args.name)));
     // A manifest is work of hours: never written over.
-    let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(&path)?;
-    std::io::Write::write_all(&mut file, text.as_bytes())?;
+    Draft::new(&path, text.as_bytes())?.publish(Existing::Keep)?;
     screen.data(&json!({ "manifest": path }), |_| {
-        format!("{}: written; `torchfl vendor check --manifest {}` says what is missing", path.display(), path.display())
+        format!(
+            "{}: written; `torchfl vendor check --manifest {}` says what is missing",
+            path.display(),
+            path.display()
+        )
     })?;
     Ok(Outcome::Done)
 }
@@ -112,8 +127,12 @@ impl From<Error> for Failure {
                 key => format!("{key}: {}", problem.message),
             };
             let label = LabeledSpan::underline(problem.span.clone());
-            Self::new(problem.code, hint, Place { origin: origin.clone(), line: problem.line, column: problem.column, message })
-                .at(NamedSource::new(origin, text.clone()).with_language("TOML"), label)
+            Self::new(
+                problem.code,
+                hint,
+                Place { origin: origin.clone(), line: problem.line, column: problem.column, message },
+            )
+            .at(NamedSource::new(origin, text.clone()).with_language("TOML"), label)
         };
         let mut all = problems.iter().map(one);
         match all.next() {

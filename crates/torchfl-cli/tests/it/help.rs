@@ -1,0 +1,366 @@
+//! The help text of each command, pinned. `docs/reference/cli.md` is made from the same definitions.
+
+use crate::context::Context;
+
+#[test]
+fn no_command() {
+    insta::assert_snapshot!(Context::new().run(""), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    Turn a vendor's torch into one self-contained, reproducible wheel that runs under the stock PyTorch
+
+    Usage: torchfl [OPTIONS] <COMMAND>
+
+    Commands:
+      build       Write a vendor's wheel
+      inspect     Show what an ELF file or a wheel says of itself
+      patch       Change the search path (RPATH or RUNPATH) of a library or program
+      vendor      List, show, check or start vendor manifests
+      activate    Put torch_fl in front of every program of a Python environment, by one .pth file
+      deactivate  Take that .pth file away
+      facade      Publish a torch tree of symlinks (the facade) for a build system to compile against
+
+    Options:
+          --json     Print data as JSON on stdout, errors too
+      -q, --quiet    Print nothing but errors on stderr
+      -h, --help     Print help (see more with '--help')
+      -V, --version  Print version
+    ");
+}
+
+#[test]
+fn torchfl() {
+    insta::assert_snapshot!(Context::new().run("--help"), @r"
+    exit: 0
+    --- stdout
+    Turn a vendor's torch into one self-contained, reproducible wheel that runs under the stock PyTorch.
+
+    Exit codes: 0 done; 1 the thing asked about is not right (findings); 2 it could not be done, or the
+    command line is wrong. Data goes to stdout, everything for people to stderr.
+
+    Usage: torchfl [OPTIONS] <COMMAND>
+
+    Commands:
+      build       Write a vendor's wheel
+      inspect     Show what an ELF file or a wheel says of itself
+      patch       Change the search path (RPATH or RUNPATH) of a library or program
+      vendor      List, show, check or start vendor manifests
+      activate    Put torch_fl in front of every program of a Python environment, by one .pth file
+      deactivate  Take that .pth file away
+      facade      Publish a torch tree of symlinks (the facade) for a build system to compile against
+
+    Options:
+          --json
+              Print data as JSON on stdout, errors too
+
+      -q, --quiet
+              Print nothing but errors on stderr
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+      -V, --version
+              Print version
+    --- stderr
+    ");
+}
+
+#[test]
+fn version() {
+    insta::assert_snapshot!(Context::new().run("--version"), @r"
+    exit: 0
+    --- stdout
+    torchfl [VERSION]
+    --- stderr
+    ");
+}
+
+#[test]
+fn build() {
+    insta::assert_snapshot!(Context::new().run("build --help"), @r"
+    exit: 0
+    --- stdout
+    Write a vendor's wheel
+
+    Usage: torchfl build [OPTIONS] --torch <WHEEL|DIR> <VENDOR|--manifest <FILE>>
+
+    Arguments:
+      [VENDOR]  A built-in vendor, as `torchfl vendor list` shows them
+
+    Options:
+          --json                       Print data as JSON on stdout, errors too
+          --manifest <FILE>            A manifest of your own
+      -q, --quiet                      Print nothing but errors on stderr
+          --torch <WHEEL|DIR>          The vendor's torch: a wheel file, or the site-packages folder it
+                                       is installed in
+          --plugin <SO>                The plugin's library; without one the wheel carries none, and
+                                       says so
+          --front <WHEEL|DIR>          The stock torch that the wheel will meet; of the fork's headers
+                                       only those that differ from its are bundled
+          --sdk-root <DIR>             Where the vendor's SDK lies on the target machine; by default the
+                                       manifest's first path
+          --threads <N>                Threads that compress; the wheel's bytes do not depend on it
+                                       [default: all processors]
+          --compression <COMPRESSION>  How hard to compress [default: normal] [possible values: fast,
+                                       normal]
+      -o, --output <DIR>               The folder to write the wheel and its constraints into [default:
+                                       dist]
+          --dry-run                    Print the plan, and write nothing
+      -h, --help                       Print help
+
+    What to build:
+          --python <TAG>
+              The Python to build for; by default the one that the vendor's torch was built for
+          --local <TAG>
+              The version's local part, in place of vendor and SDK
+          --post <N>
+              Our own revision of the same torch release: `.postN`
+          --metadata-version <METADATA_VERSION>
+              METADATA's version; 2.3 for indexes that refuse 2.4 [default: 2.4] [possible values: 2.3,
+              2.4]
+          --allow-unlicensed <NAME>
+              Let a part without a licence file through; recorded in the wheel
+    --- stderr
+    ");
+}
+
+#[test]
+fn inspect() {
+    insta::assert_snapshot!(Context::new().run("inspect --help"), @r"
+    exit: 0
+    --- stdout
+    Show what an ELF file or a wheel says of itself
+
+    Usage: torchfl inspect [OPTIONS] <FILE>
+
+    Arguments:
+      <FILE>  An ELF file or a wheel
+
+    Options:
+          --json   Print data as JSON on stdout, errors too
+      -q, --quiet  Print nothing but errors on stderr
+      -h, --help   Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn patch() {
+    insta::assert_snapshot!(Context::new().run("patch --help"), @r"
+    exit: 0
+    --- stdout
+    Change the search path (RPATH or RUNPATH) of a library or program
+
+    Usage: torchfl patch [OPTIONS] <--runpath <PATH>|--rpath <PATH>|--remove> <FILE>
+
+    Arguments:
+      <FILE>  The library or program
+
+    Options:
+          --json            Print data as JSON on stdout, errors too
+          --runpath <PATH>  Set DT_RUNPATH (not inherited by dependencies; LD_LIBRARY_PATH beats it)
+      -q, --quiet           Print nothing but errors on stderr
+          --rpath <PATH>    Set DT_RPATH (inherited by dependencies; beats LD_LIBRARY_PATH)
+          --remove          Remove both
+      -o, --output <OUT>    Write a new file, and leave FILE as it is
+      -h, --help            Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn vendor() {
+    insta::assert_snapshot!(Context::new().run("vendor --help"), @r"
+    exit: 0
+    --- stdout
+    List, show, check or start vendor manifests
+
+    Usage: torchfl vendor [OPTIONS] <COMMAND>
+
+    Commands:
+      list    The built-in vendors
+      show    A manifest as the build uses it: resolved
+      check   Say what is wrong with a manifest, and which facts it leaves open
+      add     Start a new manifest
+      schema  Print the manifests' JSON schema
+
+    Options:
+          --json   Print data as JSON on stdout, errors too
+      -q, --quiet  Print nothing but errors on stderr
+      -h, --help   Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn vendor_list() {
+    insta::assert_snapshot!(Context::new().run("vendor list --help"), @r"
+    exit: 0
+    --- stdout
+    The built-in vendors
+
+    Usage: torchfl vendor list [OPTIONS]
+
+    Options:
+          --json   Print data as JSON on stdout, errors too
+      -q, --quiet  Print nothing but errors on stderr
+      -h, --help   Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn vendor_show() {
+    insta::assert_snapshot!(Context::new().run("vendor show --help"), @r"
+    exit: 0
+    --- stdout
+    A manifest as the build uses it: resolved
+
+    Usage: torchfl vendor show [OPTIONS] <VENDOR|--manifest <FILE>>
+
+    Arguments:
+      [VENDOR]  A built-in vendor, as `torchfl vendor list` shows them
+
+    Options:
+          --json             Print data as JSON on stdout, errors too
+          --manifest <FILE>  A manifest of your own
+      -q, --quiet            Print nothing but errors on stderr
+          --source           Print the manifest's own text
+      -h, --help             Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn vendor_check() {
+    insta::assert_snapshot!(Context::new().run("vendor check --help"), @r"
+    exit: 0
+    --- stdout
+    Say what is wrong with a manifest, and which facts it leaves open
+
+    Usage: torchfl vendor check [OPTIONS] <VENDOR|--manifest <FILE>>
+
+    Arguments:
+      [VENDOR]  A built-in vendor, as `torchfl vendor list` shows them
+
+    Options:
+          --json             Print data as JSON on stdout, errors too
+          --manifest <FILE>  A manifest of your own
+      -q, --quiet            Print nothing but errors on stderr
+      -h, --help             Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn vendor_add() {
+    insta::assert_snapshot!(Context::new().run("vendor add --help"), @r"
+    exit: 0
+    --- stdout
+    Start a new manifest
+
+    Usage: torchfl vendor add [OPTIONS] <NAME>
+
+    Arguments:
+      <NAME>  The vendor's name
+
+    Options:
+          --from <VENDOR>  A built-in vendor to start from
+          --json           Print data as JSON on stdout, errors too
+      -o, --output <FILE>  The file to write [default: NAME.toml]
+      -q, --quiet          Print nothing but errors on stderr
+      -h, --help           Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn vendor_schema() {
+    insta::assert_snapshot!(Context::new().run("vendor schema --help"), @r"
+    exit: 0
+    --- stdout
+    Print the manifests' JSON schema
+
+    Usage: torchfl vendor schema [OPTIONS]
+
+    Options:
+          --json   Print data as JSON on stdout, errors too
+      -q, --quiet  Print nothing but errors on stderr
+      -h, --help   Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn activate() {
+    insta::assert_snapshot!(Context::new().run("activate --help"), @r"
+    exit: 0
+    --- stdout
+    Put torch_fl in front of every program of a Python environment, by one .pth file
+
+    Usage: torchfl activate [OPTIONS]
+
+    Options:
+          --json         Print data as JSON on stdout, errors too
+          --python <PY>  The environment's interpreter [default: python3]
+      -q, --quiet        Print nothing but errors on stderr
+      -h, --help         Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn deactivate() {
+    insta::assert_snapshot!(Context::new().run("deactivate --help"), @r"
+    exit: 0
+    --- stdout
+    Take that .pth file away
+
+    Usage: torchfl deactivate [OPTIONS]
+
+    Options:
+          --json         Print data as JSON on stdout, errors too
+          --python <PY>  The environment's interpreter [default: python3]
+      -q, --quiet        Print nothing but errors on stderr
+      -h, --help         Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn facade() {
+    insta::assert_snapshot!(Context::new().run("facade --help"), @r"
+    exit: 0
+    --- stdout
+    Publish a torch tree of symlinks (the facade) for a build system to compile against
+
+    Usage: torchfl facade [OPTIONS] <FOLDER>
+
+    Arguments:
+      <FOLDER>  The folder to publish; it must not exist, or be a facade
+
+    Options:
+          --json         Print data as JSON on stdout, errors too
+          --python <PY>  The environment's interpreter [default: python3]
+      -q, --quiet        Print nothing but errors on stderr
+      -h, --help         Print help
+    --- stderr
+    ");
+}
+
+#[test]
+fn a_command_that_there_is_not() {
+    insta::assert_snapshot!(Context::new().run("bild sim"), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: unrecognized subcommand 'bild'
+
+      tip: a similar subcommand exists: 'build'
+
+    Usage: torchfl [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+}

@@ -1,0 +1,18 @@
+//! Black-box tests of `torchfl`: whole runs, with exit code, stdout and stderr as one text.
+//!
+//! Where a torch is needed it is that of the sample vendor, generated once for all tests.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+mod build;
+mod context;
+mod disk;
+mod folder;
+mod help;
+mod inspect;
+mod options;
+mod patch;
+mod refusals;
+mod reproducible;
+mod site;
+mod vendor;
