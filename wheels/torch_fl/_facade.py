@@ -200,16 +200,23 @@ def publish(tree, folder):
 
 
 def _wrong_links(tree, folder):
-    wrong = [] if os.path.exists(f"{folder}/{MARK}") else [(MARK, None)]
+    try:
+        here = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return [(MARK, None), *tree]
+    wrong = []
     readlink = os.readlink
-    for link in tree:
-        try:
-            if readlink(f"{folder}/{link[0]}") == link[1]:
-                continue
-        except OSError:  # gone, or not a link
-            pass
-        wrong.append(link)
-    return wrong
+    try:
+        for link in tree:
+            try:
+                if readlink(link[0], dir_fd=here) == link[1]:
+                    continue
+            except OSError:  # gone, or not a link
+                pass
+            wrong.append(link)
+    finally:
+        os.close(here)
+    return wrong if os.path.exists(f"{folder}/{MARK}") else [(MARK, None), *wrong]
 
 
 def _lay(tree, folder, mode=0o700):
