@@ -48,9 +48,10 @@ pub fn patch_in_place(path: &Path, edit: &Edit) -> Result<How, Error> {
     }
     let journal = Journal::of(&source, &patch).map_err(|source| io_error(path, "read", source))?;
     let done = commit(path, &source, &patch, &journal, edit, &mut || Ok(()));
-    if done.is_err() && journal::journal_path(path)?.exists() {
+    if done.is_err() {
         // Best effort: where this fails as well, the journal stays for a later run.
         let _ = journal::recover_locked(path, source.file());
+        let _ = journal::discard_unfinished(path);
     }
     done.map(|()| patch.how)
 }
@@ -64,12 +65,13 @@ pub fn patch_to(path: &Path, out: &Path, edit: &Edit) -> Result<How, Error> {
         return Err(Error::Journal { path: at, why: "the file beside it is half patched" });
     }
     let name = path.display().to_string();
-    let mut file = fs_err::File::open(path).map_err(|source| io_error(path, "open", source))?;
+    // A plain File: the standard library then copies inside the kernel.
+    let mut file: File = fs_err::File::open(path).map_err(|source| io_error(path, "open", source))?.into();
     let meta = file.metadata().map_err(|source| io_error(path, "look at", source))?;
     if !meta.is_file() {
         return Err(Error::NotRegular { path: path.to_owned(), what: "not a file".to_owned() });
     }
-    let view = file.file().try_clone().and_then(FileAt::new);
+    let view = file.try_clone().and_then(FileAt::new);
     let view = view.map_err(|source| io_error(path, "open", source))?;
     let patch = plan(&view, &name, edit)?;
     let same = fs_err::metadata(out).is_ok_and(|out| (out.dev(), out.ino()) == (meta.dev(), meta.ino()));

@@ -113,7 +113,9 @@ impl Journal {
         };
         let bytes = self.bytes();
         step().map_err(io("write"))?;
-        let mut file = fs_err::File::create(&fresh).map_err(io("create"))?;
+        discard_unfinished(path)?;
+        let mut file =
+            fs_err::OpenOptions::new().write(true).create_new(true).open(&fresh).map_err(io("create"))?;
         step().map_err(io("write"))?;
         file.write_all(&bytes).map_err(io("write"))?;
         file.sync_data().map_err(io("sync"))?;
@@ -190,6 +192,17 @@ pub(crate) fn journal_path(path: &Path) -> Result<PathBuf, Error> {
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     let at = journal_path(path)?;
     fs_err::remove_file(&at).map_err(|source| Error::Io { path: at.clone(), action: "remove", source })
+}
+
+/// Removes a journal that was never put in its place.
+pub(crate) fn discard_unfinished(path: &Path) -> Result<(), Error> {
+    let at = with_suffix(&journal_path(path)?, ".new");
+    match fs_err::remove_file(&at) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            Err(Error::Io { path: at, action: "remove", source: e })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Makes the names in the folder of `path` durable.

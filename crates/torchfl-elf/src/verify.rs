@@ -2,8 +2,6 @@
 //!
 //! Independent of the planner: it knows the two views and what was asked, not how it was done.
 
-use std::collections::BTreeMap;
-
 use goblin::elf::dynamic as dt;
 use goblin::elf::program_header::{PF_W, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_NULL, PT_PHDR, ProgramHeader};
 use goblin::elf::section_header::{SHF_ALLOC, SHT_DYNAMIC, SHT_STRTAB, SectionHeader};
@@ -16,8 +14,8 @@ use crate::read_at::ReadAt;
 
 /// Bytes compared at a time.
 const CHUNK: u64 = 0x1_0000;
-/// The most changed ranges that an honest edit of `.dynstr` leaves.
-const MAX_CHANGES: usize = 64;
+/// The most changed strings that an honest edit of `.dynstr` leaves, and their padding.
+const MAX_CHANGES: usize = 1 << 16;
 
 /// What ld.so and the kernel require of the headers; `Err` says which rule is broken.
 pub(crate) fn check_loadable(image: &Image<'_>) -> Result<(), String> {
@@ -242,7 +240,8 @@ fn check_strings(before: &Image<'_>, old: Strings, after: &Image<'_>, new: Strin
     Ok(if digests[0] == digests[1] { Ok(()) } else { Err("the uses of .dynstr changed".to_owned()) })
 }
 
-/// The ranges of the old table that read differently in the new one.
+/// The ranges of the old table that read differently in the new one. Changes within one string are one range:
+/// whatever refers to a part of it reaches the last of them.
 fn changes(
     before: &Image<'_>,
     old: Strings,
@@ -250,31 +249,37 @@ fn changes(
     new: Strings,
 ) -> Result<Result<Vec<(u64, u64)>, String>, Error> {
     let common = old.len.min(new.len);
-    let mut found: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut found: Vec<(u64, u64)> = Vec::new();
     let (mut a, mut b) = (vec![0; CHUNK as usize], vec![0; CHUNK as usize]);
-    let mut at = 0;
+    let (mut at, mut same_string) = (0, false);
     while at < common {
         let len = CHUNK.min(common - at) as usize;
         before.read(old.offset + at, &mut a[..len], ".dynstr")?;
         after.read(new.offset + at, &mut b[..len], ".dynstr")?;
-        if a[..len] != b[..len] {
-            for i in (0..len).filter(|i| a[*i] != b[*i]) {
-                let i = at + i as u64;
-                match found.last_entry() {
-                    Some(mut last) if *last.get() == i => *last.get_mut() = i + 1,
-                    _ => drop(found.insert(i, i + 1)),
+        if a[..len] == b[..len] {
+            same_string &= !a[..len].contains(&0);
+            at += len as u64;
+            continue;
+        }
+        for (i, (a, b)) in (at..).zip(a[..len].iter().zip(&b[..len])) {
+            if a != b {
+                match found.last_mut().filter(|_| same_string) {
+                    Some(last) => last.1 = i + 1,
+                    None => found.push((i, i + 1)),
                 }
-                if found.len() > MAX_CHANGES && i - found.keys().next().copied().unwrap_or(i) > MAX_PATH {
-                    return Ok(Err(".dynstr changed in too many places".to_owned()));
-                }
+                same_string = true;
             }
+            same_string &= *a != 0;
+        }
+        if found.len() > MAX_CHANGES {
+            return Ok(Err(".dynstr changed in too many places".to_owned()));
         }
         at += len as u64;
     }
     if common < old.len {
-        found.insert(common, old.len);
+        found.push((common, old.len));
     }
-    Ok(Ok(found.into_iter().collect()))
+    Ok(Ok(found))
 }
 
 /// Start of the string that holds the byte at `index`.

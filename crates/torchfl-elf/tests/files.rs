@@ -158,6 +158,7 @@ fn patch_for_ever() {
 fn a_killed_patch_is_undone_or_done() {
     let bench = Bench::new();
     let lib = library(&bench);
+    let journal = bench.path(".a.so.torchfl-journal");
     let mut met = 0;
     for turn in 0..40 {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -166,7 +167,12 @@ fn a_killed_patch_is_undone_or_done() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_micros(30_000 + turn * 1_700));
+        // The machine may be busy: the clock starts when the child is at work.
+        while !journal.exists() {
+            assert!(child.try_wait().unwrap().is_none(), "the child ended");
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        std::thread::sleep(Duration::from_micros(turn * 400));
         child.kill().unwrap();
         child.wait().unwrap();
         met += u32::from(recover(&lib).unwrap() != Recovered::Nothing);
@@ -174,7 +180,6 @@ fn a_killed_patch_is_undone_or_done() {
         assert!(["/opt/some/where", "/a", &"/b".repeat(70), &"/c".repeat(700)].contains(&value.as_str()));
         assert_eq!(bench.call(&lib, "lib"), Ok(42));
     }
-    assert!(search_path(&lib).unwrap().0 == Tag::Rpath, "the child got somewhere");
     assert!(met > 0, "no interruption met a journal in 40 turns");
     assert_no_leftovers(&lib);
 }

@@ -374,3 +374,43 @@ fn data_behind_the_file_is_not_buried() {
 fn contains(bytes: &[u8], needle: &[u8]) -> bool {
     bytes.windows(needle.len()).any(|window| window == needle)
 }
+
+/// Without section headers, and with symbols right behind the program headers, nothing can make room for one
+/// more: the whole table moves, and the kernel has to find it again.
+#[test]
+fn moved_program_headers_are_found_by_the_kernel_and_the_loader() {
+    let bench = Bench::new();
+    let default = text_of(&run("ld", &["--verbose"]));
+    let default = default.split(&"=".repeat(50)).nth(1).unwrap();
+    let line = ".interp         : { *(.interp) }";
+    assert!(default.contains(line), "ld's script changed");
+    let script =
+        default.replacen(line, "", 1).replacen("  .gnu.version ", &format!("  {line}\n  .gnu.version "), 1);
+    fs_err::write(bench.path("script"), script).unwrap();
+    let source = "#include <stdio.h>\nint zero[9000]; int lib(void) { return 42; }\n\
+                  int main(int argc, char **argv) { printf(\"%d\", lib() + zero[argc]); return 0; }";
+    let layout = ["-Wl,-T,script", "-Wl,--build-id=none,--hash-style=gnu", "-fcf-protection=none"];
+    for kind in [&["-no-pie"][..], &["-shared", "-fPIC"]] {
+        let before = bench.cc("moved", source, &[&layout[..], kind].concat());
+        let mut bytes = fs_err::read(&before).unwrap();
+        bytes[40..48].fill(0); // e_shoff
+        bytes[58..64].fill(0); // e_shentsize, e_shnum, e_shstrndx
+        fs_err::write(&before, &bytes).unwrap();
+        let after = bench.path("after");
+        for times in [1, 100, 1000] {
+            let from = if times == 1 { &before } else { &after };
+            assert_eq!(
+                patch_to(from, &after, &set(Tag::Runpath, &"/x".repeat(times))).unwrap(),
+                How::Appended
+            );
+            assert_eq!(loads(&after), loads(&before) + 1);
+            assert_ne!(fs_err::read(&after).unwrap()[32..40], bytes[32..40], "{kind:?}: the table has moved");
+            if kind == ["-no-pie"] {
+                let output = Command::new(&after).output().unwrap();
+                assert_eq!(String::from_utf8_lossy(&output.stdout), "42");
+            } else {
+                assert_eq!(bench.call(&after, "lib"), Ok(42));
+            }
+        }
+    }
+}

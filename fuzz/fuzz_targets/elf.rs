@@ -1,0 +1,28 @@
+//! Any bytes as an ELF file, read and patched. The first byte picks the edit; the rest is the file.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use torchfl_elf::{Edit, How, Patched, Tag, facts, plan, symbols};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((pick, file)) = data.split_first() else { return };
+    let _ = facts(&file, "fuzz");
+    if let Ok(symbols) = symbols(&file, "fuzz") {
+        symbols.for_each(drop);
+    }
+    let value = "/p:$ORIGIN/".repeat(usize::from(pick >> 2));
+    let edit = match pick & 3 {
+        0 => Edit::Remove,
+        1 => Edit::Set { tag: Tag::Rpath, value },
+        _ => Edit::Set { tag: Tag::Runpath, value },
+    };
+    match plan(&file, "fuzz", &edit) {
+        Ok(patch) => {
+            assert!(patch.writes.windows(2).all(|pair| pair[0].offset + pair[0].len() <= pair[1].offset));
+            let again = plan(&Patched::new(file, patch), "fuzz", &edit);
+            assert!(again.is_ok_and(|patch| patch.how == How::Unchanged));
+        }
+        // A plan that fails its own check is a fault of the planner, whatever the file.
+        Err(error) => assert_ne!(error.code(), "E-ELF-010", "{error}"),
+    }
+});
