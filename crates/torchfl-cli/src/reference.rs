@@ -21,7 +21,7 @@ const EXIT_CODES: &str = "\
 
 Data goes to stdout; messages, progress and errors go to stderr. With `--json` an error is also an object on stdout:
 `{\"error\": {\"code\", \"message\", \"causes\", \"hint\", \"also\"}}`, where `also` holds further errors of the same input.
-The codes are listed in [errors.md](errors.md).
+A wrong command line is told as text only. The codes are listed in [errors.md](errors.md).
 ";
 
 fn page() -> String {

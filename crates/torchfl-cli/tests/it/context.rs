@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
 use regex::Regex;
 use serde_json::Value;
@@ -31,29 +30,26 @@ const FILTERS: &[(&str, &str)] = &[
     (r"torchfl \d+\.\d+\.\d+", "torchfl [VERSION]"),
 ];
 
-/// The folder that holds the sample vendor: `stock/`, `vendor/`, `opt/sim/`.
+/// The folder that holds a vendor's skeleton: `stock/`, `vendor/`, and for `sim` `opt/sim/`.
 ///
 /// Each test may be a process of its own, so it is kept beside the build outputs, for as long as this very program,
 /// which the generator is part of, stays the same.
-fn sample() -> &'static Path {
-    static SAMPLE: OnceLock<PathBuf> = OnceLock::new();
-    SAMPLE.get_or_init(|| {
-        let keep = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sample-vendor");
-        fs_err::create_dir_all(&keep).unwrap();
-        let lock = fs_err::File::create(keep.join("lock")).unwrap().into_parts().0;
-        lock.lock().unwrap();
-        let program = fs_err::metadata(std::env::current_exe().unwrap()).unwrap();
-        let stamp = format!("{} {:?}", program.len(), program.modified().unwrap());
-        let made = keep.join("made");
-        if fs_err::read_to_string(keep.join("stamp")).unwrap_or_default() != stamp {
-            if made.exists() {
-                fs_err::remove_dir_all(&made).unwrap();
-            }
-            Skeleton::generate(&torchfl_manifest::find("sim").unwrap(), &made, Path::new("python3")).unwrap();
-            fs_err::write(keep.join("stamp"), stamp).unwrap();
+pub(crate) fn skeleton(vendor: &str) -> PathBuf {
+    let keep = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("skeleton-{vendor}"));
+    fs_err::create_dir_all(&keep).unwrap();
+    let lock = fs_err::File::create(keep.join("lock")).unwrap().into_parts().0;
+    lock.lock().unwrap();
+    let program = fs_err::metadata(std::env::current_exe().unwrap()).unwrap();
+    let stamp = format!("{} {:?}", program.len(), program.modified().unwrap());
+    let made = keep.join("made");
+    if fs_err::read_to_string(keep.join("stamp")).unwrap_or_default() != stamp {
+        if made.exists() {
+            fs_err::remove_dir_all(&made).unwrap();
         }
-        made
-    })
+        Skeleton::generate(&torchfl_manifest::find(vendor).unwrap(), &made, Path::new("python3")).unwrap();
+        fs_err::write(keep.join("stamp"), stamp).unwrap();
+    }
+    made
 }
 
 /// The one wheel in a folder.
@@ -86,7 +82,7 @@ impl Context {
     /// A fresh folder. In it `sk` leads to the sample vendor.
     pub(crate) fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        std::os::unix::fs::symlink(sample(), dir.path().join("sk")).unwrap();
+        std::os::unix::fs::symlink(skeleton("sim"), dir.path().join("sk")).unwrap();
         Self { dir }
     }
 
@@ -112,7 +108,7 @@ impl Context {
 
     /// Unpacks the vendor's torch (`vendor`) or the stock one (`stock`) into the folder `site`.
     pub(crate) fn unpack(&self, which: &str, site: &str) {
-        let archive = Archive::open(&wheel_in(&sample().join(which))).unwrap();
+        let archive = Archive::open(&wheel_in(&skeleton("sim").join(which))).unwrap();
         for member in archive.members() {
             let path = self.path(site).join(&member.name);
             fs_err::create_dir_all(path.parent().unwrap()).unwrap();
@@ -138,7 +134,7 @@ impl Context {
     /// The command with these words; `{torch}`, `{stock}` and `{sdk}` stand for the sample vendor's.
     pub(crate) fn command(&self, words: &str) -> Command {
         let inner = |folder: &str| {
-            let wheel = wheel_in(&sample().join(folder));
+            let wheel = wheel_in(&self.path(&format!("sk/{folder}")));
             format!("sk/{folder}/{}", wheel.file_name().unwrap().to_string_lossy())
         };
         let words = words.replace("{torch}", &inner("vendor")).replace("{stock}", &inner("stock"));

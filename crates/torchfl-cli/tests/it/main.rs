@@ -7,6 +7,7 @@
 mod build;
 mod context;
 mod disk;
+mod extra;
 mod folder;
 mod help;
 mod inspect;
