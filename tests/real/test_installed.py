@@ -66,6 +66,31 @@ print(json.dumps(losses))
 """
 
 
+CMAKE = """
+cmake_minimum_required(VERSION 3.18)
+project(extension CXX)
+find_package(Torch REQUIRED)
+add_library(extension SHARED extension.cpp)
+target_link_libraries(extension "${TORCH_LIBRARIES}")
+"""
+
+EXTENSION = """
+#include <c10/cuda/CUDAFunctions.h>
+#include <torch/torch.h>
+extern "C" double sum() { return torch::ones({2}).sum().item<double>() + c10::cuda::device_count(); }
+"""
+
+LOAD = """
+import ctypes, os, sys
+import torch_fl
+extension = ctypes.CDLL(sys.argv[1])
+extension.sum.restype = ctypes.c_double
+names = [line.split()[-1] for line in open("/proc/self/maps") if "/lib" in line]
+copies = {os.path.realpath(name) for name in names if os.path.basename(name) in ("libc10.so", "libtorch_cpu.so")}
+print(extension.sum(), len(copies))
+"""
+
+
 class Installed:
     """An environment, and programs run in it."""
 
@@ -150,6 +175,49 @@ def test_an_extension_for_cuda_imports(installed):
     assert installed.run("import torch_fl; " + program, PYTHONPATH=folder).stdout.strip() == "True"
     plain = installed.run(program, check=False, PYTHONPATH=folder)
     assert plain.returncode != 0 or plain.stdout.strip() == "False"
+
+
+def toolkit(installed, folder):
+    """A CUDA toolkit as CMake looks for one, of the wheels that are installed and of NVIDIA's compiler wheels."""
+    names = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-cccl")
+    compiler = prepare.beside(*(f"{name}==13.0.*" for name in names))
+    for source in (compiler / "nvidia" / "cu13", installed.site / "nvidia" / "cu13"):
+        for path in source.rglob("*"):
+            target = folder / path.relative_to(source)
+            if path.is_file() and not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if "bin" in path.relative_to(source).parts:
+                    shutil.copy(path, target)  # nvcc looks for its parts beside its real path
+                    target.chmod(0o755)
+                else:
+                    target.symlink_to(path)
+    for path in list((folder / "lib").glob("lib*.so.*")):
+        plain = path.with_name(path.name.partition(".so.")[0] + ".so")
+        if not plain.exists():
+            plain.symlink_to(path.name)
+    (folder / "lib64").symlink_to("lib")
+    return folder
+
+
+def test_cmake_builds_an_extension_against_the_facade(installed, tmp_path):
+    """Its headers and libraries are the bundle's, and it binds to the libraries of the process."""
+    facade, cuda = tmp_path / "facade", toolkit(installed, tmp_path / "cuda")
+    subprocess.run([prepare.TORCHFL, "-q", "facade", facade, "--python", installed.python], check=True)
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE)
+    (tmp_path / "extension.cpp").write_text(EXTENSION)
+    cmake = prepare.beside("cmake") / "cmake" / "data" / "bin" / "cmake"
+    options = {
+        "CMAKE_PREFIX_PATH": facade / "torch" / "share" / "cmake",
+        "CUDA_TOOLKIT_ROOT_DIR": cuda,
+        "CMAKE_CUDA_COMPILER": cuda / "bin" / "nvcc",
+        "TORCH_CUDA_ARCH_LIST": "9.0",
+    }
+    build = tmp_path / "build"
+    words = [cmake, "-S", tmp_path, "-B", build, *(f"-D{key}={value}" for key, value in options.items())]
+    for command in (words, [cmake, "--build", build]):
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert installed.run(LOAD, build / "libextension.so").stdout.split() == ["2.0", "2"]
 
 
 def test_pip_check_finds_nothing(installed):
