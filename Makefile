@@ -28,7 +28,7 @@ unit: $(VENV)/ready
 
 boot: $(VENV)/ready
 	cargo build --release --locked
-	$(PY) -m pytest -q tests/boot
+	$(PY) -m pytest -q -n 2 tests/boot
 
 ## test-real  the real cuda and cuda-slim wheels, from the packages of PyTorch and NVIDIA (gigabytes; see CONTRIBUTING)
 test-real: $(VENV)/ready

@@ -1,8 +1,5 @@
 import os
 import sys
-import tempfile
-from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from environment import Real, Sim
@@ -10,11 +7,11 @@ from environment import Real, Sim
 SWAPS = ["core", "extra"]
 # More interpreters, os.pathsep between them; each needs its headers.
 PYTHONS = os.environ.get("TORCH_FL_PYTHONS", sys.executable).split(os.pathsep)
-REAL = "TORCH_FL_WHEELS" in os.environ
+REAL = os.environ.get("TORCH_FL_REAL")  # set by tests/real/run.py
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "real: needs PyTorch's own wheels (TORCH_FL_WHEELS)")
+    config.addinivalue_line("markers", "real: needs PyTorch's own wheels (TORCH_FL_REAL)")
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -39,10 +36,7 @@ def sims(tmp_path_factory):
 @pytest.fixture(scope="session")
 def reals(tmp_path_factory):
     """Environments of the real torch by swap; tests must leave them as they are."""
-    default = Path(
-        tempfile.gettempdir(), "torch-fl-real-" + sha256(os.environ["TORCH_FL_WHEELS"].encode()).hexdigest()[:8]
-    )
-    real = Real(os.environ.get("TORCH_FL_REAL", default))
+    real = Real(REAL)
     made = {}
 
     def get(swap, **more):
@@ -51,7 +45,6 @@ def reals(tmp_path_factory):
             made[key] = real.environment(tmp_path_factory.mktemp(f"real-{swap}") / "venv", swap, **more)
         return made[key]
 
-    get.wheels = real
     return get
 
 

@@ -1,6 +1,7 @@
-"""Environments for the tests: a venv with a stock torch and a torch_fl laid out as its wheel lays it.
+"""Environments for the tests: a venv with a stock torch and a wheel of ours.
 
-`sim` ones are generated in seconds by tests/skeleton; `real` ones hold PyTorch's own wheels.
+`sim` ones are generated in seconds by tests/skeleton, and their wheel by `torchfl build`; `real` ones are made by
+tests/real of PyTorch's own wheels.
 """
 
 import json
@@ -12,7 +13,6 @@ import zipfile
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-PACKAGE = REPOSITORY / "wheels" / "torch_fl"
 
 # Every program of the tests begins with this: `where()` is name -> inodes of the mapped libraries.
 PRELUDE = """
@@ -90,7 +90,6 @@ class Environment:
             "HOME": str(self.root),
             "LANG": "C.UTF-8",
             "TORCH_FL_CACHE_DIR": str(self.cache),
-            **self.facts["environ"],
         }
         base.update(changes)
         return {key: str(value) for key, value in base.items() if value is not None}
@@ -140,54 +139,6 @@ class Environment:
         return sorted(folder.iterdir()) if folder.exists() else []
 
 
-def lay_package(site, bundle_name, libraries, build, overlay=None, link=False):
-    """torch_fl as its wheel lays it: the package, the bundle, the overlay, build.json."""
-    home = Path(site) / "torch_fl"
-    shutil.copytree(PACKAGE, home, ignore=shutil.ignore_patterns("__pycache__"))
-    (home / bundle_name).mkdir()
-    for library in libraries:
-        if link:
-            (home / bundle_name / library.name).symlink_to(library)
-        else:
-            shutil.copy(library, home / bundle_name)
-    for name, data in (overlay or {}).items():
-        path = home / "overlay" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    build["bundle"] = bundle_name
-    build["files"] = {library.name: {"bytes": library.stat().st_size, "soname": library.name} for library in libraries}
-    build["overlay"] = "overlay" if overlay else None
-    (home / "build.json").write_text(json.dumps(build, indent=1, sort_keys=True) + "\n")
-
-
-def build_facts(vendor, swap, opened, python=sys.implementation.cache_tag, **more):
-    """A build.json, less what `lay_package` knows. `opened`: name -> bundle or front."""
-    build = {
-        "schema": 1, "vendor": vendor, "variant": None, "title": vendor, "status": "experimental",
-        "version": f"2.13.0+{vendor}1.0", "skeleton": True, "tool": {}, "inputs": [], "python": python, "swap": swap,
-        "torch": {
-            "release": "2.13.0", "front": "cpu", "markers": [], "attributes": {}, "rivals": ["torch_npu"],
-            "install": {
-                "pip": "pip install 'torch==2.13.0+cpu' --index-url https://download.pytorch.org/whl/cpu",
-                "uv": "uv pip install 'torch==2.13.0+cpu' --index-url https://download.pytorch.org/whl/cpu",
-            },
-        },
-        "open": [
-            {"name": name, "from": origin, "shared": name == "libgomp.so.1", "global": False}
-            for name, origin in opened.items()
-        ],
-        "provided": [], "env": {}, "caches": {}, "plugin": None, "assumed": [], "allow_unlicensed": [],
-    }  # fmt: skip
-    if swap == "core":
-        build["caches"] = {
-            "TORCHINDUCTOR_CACHE_DIR": "inductor",
-            "TORCH_EXTENSIONS_DIR": "extensions",
-            "TRITON_CACHE_DIR": "triton",
-        }
-    build.update(more)
-    return build
-
-
 def new_venv(root, python=sys.executable):
     subprocess.run([python, "-m", "venv", "--without-pip", "--symlinks", root], check=True)
     return next((Path(root) / "lib").glob("python3*")) / "site-packages"
@@ -200,169 +151,82 @@ def unpack(wheel, folder):
             os.chmod(Path(folder) / member.filename, 0o755 if member.external_attr >> 16 & 0o111 else 0o644)
 
 
-CORE = ["libc10.so", "libtorch_cpu.so"]
-REST = ["libtorch.so", "libshm.so", "libtorch_python.so"]
-
-
-def order(swap, device):
-    """The opening order: the core, the device's libraries, the rest. libtorch_global_deps is torch's own to open."""
-    side = "bundle" if swap == "core" else "front"
-    return {
-        "libgomp.so.1": "front",
-        **dict.fromkeys(CORE, side),
-        **dict.fromkeys(device, "bundle"),
-        **dict.fromkeys(REST, side),
-    }
+EXTRA = {
+    'swap = "core"': 'swap = "extra"',
+    # The device's libraries alone, over the core of the installed torch.
+    """    "libc10.so", "libtorch_cpu.so", "libtorch.so", "libtorch_global_deps.so", "libshm.so", "libtorch_python.so",
+    "libc10_sim.so", "libtorch_sim.so",
+]""": """    "libc10_sim.so", "libtorch_sim.so",
+]
+front = ["libc10.so", "libtorch_cpu.so", "libtorch.so", "libshm.so", "libtorch_python.so"]""",
+}
 
 
 class Sim:
-    """Skeleton wheels of the sample vendor, for one interpreter and swap."""
+    """The sample vendor's wheel over the skeleton stock torch, for one interpreter and swap."""
 
-    device = ["libc10_sim.so", "libtorch_sim.so"]
     key = "SIM"
 
     def __init__(self, folder, swap, python=sys.executable):
-        self.folder, self.swap, self.python = Path(folder), swap, python
-        manifest = (REPOSITORY / "vendor-manifests" / "sim.toml").read_text()
-        if swap == "extra":
-            manifest = manifest.replace('swap = "core"', 'swap = "extra"')
+        self.folder = Path(folder)
+        text = (REPOSITORY / "vendor-manifests" / "sim.toml").read_text()
+        for core, extra in EXTRA.items() if swap == "extra" else ():
+            assert core in text, core
+            text = text.replace(core, extra)
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "manifest.toml").write_text(manifest)
-        command = [skeleton(), "--manifest", self.folder / "manifest.toml", "-o", self.folder / "out"]
-        subprocess.run([*command, "--python", python], check=True, capture_output=True)
+        manifest = self.folder / "sim.toml"
+        manifest.write_text(text)
         out = self.folder / "out"
+        run(program("torchfl-skeleton"), "--manifest", manifest, "-o", out, "--python", python)
         self.sdk = out / "opt" / "sim"
-        unpack(next((out / "vendor").glob("*.whl")), self.folder / "fork")
+        vendor, stock = next((out / "vendor").glob("*.whl")), next((out / "stock").glob("*.whl"))
+        words = ["--manifest", manifest, "--torch", vendor, "--front", stock, "--sdk-root", self.sdk]
+        run(program("torchfl"), "build", *words, "-o", out / "dist")
         self.site = new_venv(self.folder / "venv", python)
-        unpack(next((out / "stock").glob("*.whl")), self.site)
-        fork = self.folder / "fork" / "torch"
-        core = ["libtorch_global_deps.so", *CORE, *REST] if swap == "core" else []
-        libraries = [fork / "lib" / name for name in [*core, *self.device]]
-        libraries += sorted((self.folder / "fork" / "torch.libs").glob("*.so*"))
-        overlay = {
-            f"{path.relative_to(fork)}": path.read_bytes()
-            for part in ("include", "share")
-            for path in (fork / part).rglob("*")
-            if path.is_file()
-        }
-        tag = subprocess.run(
-            [python, "-c", "import sys; print(sys.implementation.cache_tag)"],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
-        build = build_facts("sim", swap, order(swap, self.device), tag)
-        build["torch"].update(attributes={"sim": "1.0"}, markers=["sim = '1.0'"])
-        lay_package(self.site, "lib_sim", libraries, build, overlay)
+        for wheel in (stock, next((out / "dist").glob("*.whl"))):
+            unpack(wheel, self.site)
+        unpack(vendor, self.folder / "fork")
 
     def copy(self, root):
         """A venv of its own for one test."""
         shutil.copytree(self.folder / "venv", root, symlinks=True)
-        environ = {"LD_LIBRARY_PATH": str(self.sdk / "lib")}
-        return Environment(root, "sim", {"environ": environ, "key": self.key, "vendor": self.folder / "fork"})
+        return Environment(root, "sim", {"key": self.key, "vendor": self.folder / "fork", "sdk": self.sdk})
 
 
-def skeleton():
-    """The generator: TORCHFL_SKELETON, or built here."""
-    given = os.environ.get("TORCHFL_SKELETON")
-    if given:
-        return given
-    command = ["cargo", "build", "-q", "-p", "torchfl-skeleton", "--message-format=json-render-diagnostics"]
-    output = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
-    made = [json.loads(line) for line in output.splitlines()]
-    return next(entry["executable"] for entry in made if entry.get("executable"))
+def run(*words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def program(name):
+    """One of our programs, as `make boot` built it."""
+    path = REPOSITORY / "target" / "release" / name
+    assert path.exists(), f"{path} is missing: cargo build --release"
+    return path
 
 
 class Real:
-    """PyTorch's own wheels: the stock CPU build below, the libraries of its CUDA build as the bundle.
+    """The wheels that tests/real built, installed over the stock torch: see tests/real/prepare.py."""
 
-    TORCH_FL_WHEELS names the folders with both torch wheels (os.pathsep between them). The environment
-    is made once, at TORCH_FL_REAL or in the temporary folder, by pip: torch's and NVIDIA's wheels are large.
-    """
-
-    device = ["libc10_cuda.so", "libtorch_cuda.so", "libtorch_cuda_linalg.so"]
     key = "CUDA"
-    rest = ["libcaffe2_nvrtc.so", "libtorch_nvshmem.so"]  # opened by torch, lazily
-    pins = [
-        ("nvidia-cublas==13.1.1.3", "nvidia/cu13/lib", ["libcublasLt.so.13", "libcublas.so.13"]),
-        ("nvidia-cuda-runtime==13.0.96", "nvidia/cu13/lib", ["libcudart.so.13"]),
-        ("nvidia-cuda-nvrtc==13.0.88", "nvidia/cu13/lib", ["libnvrtc.so.13"]),
-        ("nvidia-nvjitlink==13.5.37", "nvidia/cu13/lib", ["libnvJitLink.so.13"]),
-        ("nvidia-cuda-cupti==13.0.85", "nvidia/cu13/lib", ["libcupti.so.13"]),
-        ("nvidia-cufft==12.0.0.61", "nvidia/cu13/lib", ["libcufft.so.12"]),
-        ("nvidia-curand==10.4.0.35", "nvidia/cu13/lib", ["libcurand.so.10"]),
-        ("nvidia-cusparse==12.6.3.3", "nvidia/cu13/lib", ["libcusparse.so.12"]),
-        ("nvidia-cusolver==12.0.4.66", "nvidia/cu13/lib", ["libcusolver.so.12"]),
-        ("nvidia-cufile==1.15.1.6", "nvidia/cu13/lib", ["libcufile.so.0"]),
-        ("nvidia-cudnn-cu13==9.20.0.48", "nvidia/cudnn/lib", ["libcudnn.so.9"]),
-        ("nvidia-cusparselt-cu13==0.8.1", "nvidia/cusparselt/lib", ["libcusparseLt.so.0"]),
-        ("nvidia-nccl-cu13==2.29.7", "nvidia/nccl/lib", ["libnccl.so.2"]),
-        ("nvidia-nvshmem-cu13==3.4.5", "nvidia/nvshmem/lib", ["libnvshmem_host.so.3"]),
-    ]
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        wheels = [
-            path for part in os.environ["TORCH_FL_WHEELS"].split(os.pathsep) for path in Path(part).glob("torch-*.whl")
-        ]
-        tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-        wheels = [path for path in wheels if f"-{tag}-{tag}-" in path.name]
-        stock = next(path for path in wheels if "+cpu" in path.name)
-        vendor = next(path for path in wheels if "+" not in path.name)
-        if not (self.folder / "ready").exists():
-            self._make(stock, vendor)
-        self.base = next((self.folder / "venv" / "lib").glob("python3*")) / "site-packages"
-        self.fork = self.folder / "vendor" / "torch"
+        self.fork = self.folder / "site"  # the vendor's torch, unpacked
 
-    def _make(self, stock, vendor):
-        shutil.rmtree(self.folder, ignore_errors=True)
-        new_venv(self.folder / "venv")
-        pip = [sys.executable, "-m", "pip", "--python", self.folder / "venv" / "bin" / "python", "install", "-q"]
-        subprocess.run([*pip, stock, "numpy", "pytest", "pytest-xdist", "ipython"], check=True)
-        nvidia = self.folder / "nvidia"
-        subprocess.run([*pip, "--no-deps", "--target", nvidia, *(pin for pin, _, _ in self.pins)], check=True)
-        with zipfile.ZipFile(vendor) as archive:
-            names = [
-                n for n in archive.namelist() if n.startswith(("torch/lib/lib", "torch/include/", "torch/version"))
-            ]
-            archive.extractall(self.folder / "vendor", names)
-        (self.folder / "ready").touch()
-
-    def environment(self, root, swap, nvidia="beside", elsewhere=None):
-        """A venv of links: torch and its needs, NVIDIA's wheels in the same site folder or in another one."""
-        site = new_venv(root)
-        for entry in self.base.iterdir():
-            if not (site / entry.name).exists():
-                (site / entry.name).symlink_to(entry)
+    def environment(self, root, swap, nvidia="beside"):
+        """The environment itself; or one of links and copies, in which NVIDIA's wheels lie in another site folder."""
+        facts = {"key": self.key, "vendor": self.fork}
         if nvidia == "beside":
-            for entry in (self.folder / "nvidia").iterdir():
-                if not (site / entry.name).exists():
-                    (site / entry.name).symlink_to(entry)
-        else:
-            (site / "elsewhere.pth").write_text(f"{self.folder / 'nvidia'}\n")
-        core = ["libtorch_global_deps.so", *CORE, *REST] if swap == "core" else []
-        libraries = [self.fork / "lib" / name for name in [*core, *self.device, *self.rest]]
-        build = build_facts("cuda", swap, order(swap, self.device))
-        build["provided"] = [
-            {
-                "dist": pin.partition("==")[0],
-                "requires": f'{pin}; platform_system == "Linux"',
-                "dir": place,
-                "libraries": names,
-            }
-            for pin, place, names in self.pins
-        ]
-        build["torch"]["install"]["pip"] = "pip install 'torch==2.13.0+cpu'"
-        stock = self.base / "torch" / "include"
-        mine = self.fork / "include"
-        overlay = {
-            f"include/{path.relative_to(mine)}": path.read_bytes()
-            for path in mine.rglob("*")
-            if path.is_file() and not same_bytes(path, stock / path.relative_to(mine))
-        }
-        lay_package(site, "lib_cuda", libraries, build, overlay, link=True)
-        return Environment(root, "real", {"environ": {}, "key": self.key, "vendor": self.folder / "vendor"})
-
-
-def same_bytes(one, other):
-    return other.exists() and one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
+            return Environment(self.folder / swap, "real", facts)
+        installed = next((self.folder / swap / "lib").glob("python3*")) / "site-packages"
+        site, elsewhere = new_venv(root), Path(root) / "elsewhere"
+        elsewhere.mkdir()
+        for entry in installed.iterdir():
+            place = elsewhere if entry.name.startswith("nvidia") else site
+            if entry.name == "torch_fl":  # its own folder counts, so not by a link
+                shutil.copytree(entry, place / entry.name, copy_function=os.link)
+            elif not (place / entry.name).exists():
+                (place / entry.name).symlink_to(entry)
+        (site / "elsewhere.pth").write_text(f"{elsewhere}\n")
+        return Environment(root, "real", facts)

@@ -127,11 +127,15 @@ def test_the_vendors_own_torch_needs_nothing(sim):
     shutil.rmtree(sim.torch)
     shutil.copytree(fork / "torch", sim.torch)
     shutil.copytree(fork / "torch.libs", sim.site / "torch.libs")
-    said = sim.run("import torch_fl, torch; say([torch_fl.boot_info(), torch.__file__, where()])").said
+    # The vendor's own libraries have the search path of the machine that built them.
+    sdk = sim.facts["sdk"] / "lib"
+    said = sim.run(
+        "import torch_fl, torch; say([torch_fl.boot_info(), torch.__file__, where()])", LD_LIBRARY_PATH=sdk
+    ).said
     assert said[0]["redirect"] == "vendor" and said[0]["opened"] == []
     assert said[1] == str(sim.torch / "__init__.py")
     assert said[2]["libtorch_sim.so"] == [(sim.torch / "lib" / "libtorch_sim.so").stat().st_ino]
-    assert sim.run("import torch, torch_fl; say(torch_fl.boot_info()['redirect'])").said == "vendor"
+    assert sim.run("import torch, torch_fl; say(torch_fl.boot_info()['redirect'])", LD_LIBRARY_PATH=sdk).said == "vendor"
 
 
 def test_a_library_missing_from_the_bundle(sim):
@@ -217,7 +221,12 @@ def test_a_library_that_does_not_open_names_the_pins_that_differ(sim):
 
 
 def test_a_missing_library_of_the_host_is_named(sim):
-    error = refused(sim, "E-BOOT-008", later="E-BOOT-008", LD_LIBRARY_PATH=None)
+    runtime = sim.facts["sdk"] / "lib" / "libsimrt.so.1"
+    hidden = runtime.rename(runtime.with_suffix(".hidden"))
+    try:
+        error = refused(sim, "E-BOOT-008", later="E-BOOT-008")
+    finally:
+        hidden.rename(runtime)
     assert "libsimrt.so.1" in error["text"]
 
 
