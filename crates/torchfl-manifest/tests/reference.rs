@@ -14,11 +14,11 @@ fn same(name: &str, text: &str) {
 }
 
 #[test]
-fn the_committed_schema_is_current() {
+fn drift_of_the_schema() {
     same("manifest.schema.json", &(serde_json::to_string_pretty(&schema()).unwrap() + "\n"));
 }
 
 #[test]
-fn the_committed_reference_is_current() {
+fn drift_of_the_reference() {
     same("manifest.md", &reference());
 }
