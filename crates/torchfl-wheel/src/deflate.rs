@@ -22,6 +22,8 @@ use crate::{Compression, Error, Source};
 pub(crate) const BLOCK: usize = 1 << 20;
 /// How far back deflate can refer.
 const WINDOW: usize = 32 << 10;
+/// Blocks under way beyond one a thread, so that a slow one at the front does not stop the others.
+const AHEAD: usize = 4;
 /// The longest stored block (RFC 1951, 3.2.4), and what precedes its bytes.
 const STORED_MAX: usize = 65_535;
 const STORED_HEAD: usize = 5;
@@ -180,7 +182,7 @@ impl Pool {
         } else {
             // Jobs from the oldest unwritten one on; `None` while a thread has it.
             let mut pending: VecDeque<Option<Job>> = VecDeque::new();
-            let depth = 2 * self.threads + 2;
+            let depth = self.threads + AHEAD;
             let (mut written, mut sent) = (0, 0);
             while written < blocks {
                 while sent < blocks && pending.len() < depth {

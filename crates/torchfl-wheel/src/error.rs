@@ -144,6 +144,16 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A member is sound for a lenient reader, but not as the strict one wants it.
+    #[error("{}: `{}`: {what}", file.display(), member.escape_debug())]
+    Irregular {
+        /// The archive.
+        file: PathBuf,
+        /// The member.
+        member: String,
+        /// What is irregular.
+        what: &'static str,
+    },
     /// The archive uses something that no wheel needs.
     #[error("{}: `{}`: {what} is not supported", file.display(), member.escape_debug())]
     Unsupported {
@@ -249,6 +259,7 @@ impl Error {
             Self::Incomplete { .. } => "E-WHL-017",
             Self::Structure { .. } => "E-WHL-020",
             Self::Member { .. } => "E-WHL-021",
+            Self::Irregular { .. } => "E-WHL-026",
             Self::Unsupported { .. } => "E-WHL-022",
             Self::Crc { .. } => "E-WHL-023",
             Self::Missing { .. } => "E-WHL-024",
@@ -289,6 +300,7 @@ impl Error {
             Self::Structure { .. } | Self::Member { .. } | Self::Crc { .. } => {
                 "the file is damaged or was not completely copied; fetch it again and compare its sha256"
             }
+            Self::Irregular { .. } => "some installers refuse this; write the wheel again with another tool",
             Self::Unsupported { .. } => {
                 "repack it with `wheel unpack` and `wheel pack`, which store and deflate only"
             }

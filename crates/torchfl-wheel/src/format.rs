@@ -14,6 +14,9 @@ pub(crate) const UTF8: u16 = 1 << 11;
 const TIME: u32 = 0x0021_0000;
 /// Host system 3: the upper half of the external attributes is a Unix mode.
 const UNIX: u16 = 3 << 8;
+/// Versions of the format, which a reader must know.
+const KNOWS_DEFLATE: u16 = 20;
+const KNOWS_ZIP64: u16 = 45;
 const REGULAR: u32 = 0o100_000;
 
 /// From which value on a field moves to its zip64 form. Lowered by tests only.
@@ -110,9 +113,9 @@ impl Header {
         put16(out, self.name.len() as u16);
     }
 
-    /// What a reader must know: 2.0 is deflate, 4.5 is zip64, in whichever of the two headers.
+    /// What a reader must know. The same in both headers, whichever of them has the zip64 field.
     fn version(&self, limits: Limits) -> u16 {
-        if self.size.max(self.offset) >= limits.size { 45 } else { 20 }
+        if self.size.max(self.offset) >= limits.size { KNOWS_ZIP64 } else { KNOWS_DEFLATE }
     }
 }
 
@@ -125,8 +128,8 @@ pub(crate) fn end(count: u64, offset: u64, size: u64, limits: Limits) -> Vec<u8>
     if many || large || far {
         put32(&mut out, END64);
         put64(&mut out, 44); // what follows this field
-        put16(&mut out, UNIX | 45);
-        put16(&mut out, 45);
+        put16(&mut out, UNIX | KNOWS_ZIP64);
+        put16(&mut out, KNOWS_ZIP64);
         put32(&mut out, 0); // this disk
         put32(&mut out, 0); // the directory's disk
         put64(&mut out, count);

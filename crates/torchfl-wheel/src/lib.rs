@@ -1,4 +1,4 @@
-//! The wheel format (PyPA "binary distribution format", PEP 427): names and tags, `METADATA`, `WHEEL`,
+//! The wheel format (Python's "binary distribution format", PEP 427): names and tags, `METADATA`, `WHEEL`,
 //! `RECORD`, and the zip archive, which is written so that the same files give the same bytes.
 //!
 //! * [`WheelName`], [`Metadata`], [`WheelFile`], [`Record`]: the formats inside, parsed and rendered.

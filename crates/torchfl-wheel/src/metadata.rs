@@ -99,7 +99,7 @@ impl Metadata {
     pub fn parse(bytes: &[u8], file: &str) -> Result<Self, Error> {
         let text = str::from_utf8(bytes).map_err(|error| Error::Headers {
             file: file.to_owned(),
-            line: 1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count(),
+            line: bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count(),
             reason: "not UTF-8".to_owned(),
         })?;
         let headers::Parsed { headers, body } = headers::parse(text, file)?;
@@ -237,6 +237,10 @@ pub fn parse_requirement(text: &str) -> Result<Requirement, Error> {
     // Markers nest, and the parser recurses: bound the depth that a hostile file can ask for.
     if text.len() > 16_384 || text.bytes().filter(|b| *b == b'(').count() > 64 {
         return fail("longer or deeper than any requirement");
+    }
+    // The grammar has ASCII only (PEP 508), and the parser panics on some of the rest.
+    if !text.is_ascii() {
+        return fail("holds something else than ASCII");
     }
     if !names_are_sound(text) {
         return fail("a name that does not begin and end with a letter or a digit");

@@ -1,4 +1,4 @@
-//! Wheel file names and tags (PyPA "binary distribution format"; PEP 425, 427, 440, 503, 625).
+//! Wheel file names and tags (Python's "binary distribution format"; PEP 425, 427, 440, 503, 625).
 
 use std::fmt;
 use std::str::FromStr;

@@ -12,7 +12,7 @@ use crate::digest::Hasher;
 use crate::index::{Fields, Member, local, member_error, zip64};
 use crate::name::normalize_name;
 use crate::path::PathSet;
-use crate::record::RecordRow;
+use crate::record::{RecordHash, RecordRow};
 use crate::{Error, Sha256, Source, WheelFile, WheelName};
 
 /// What a wheel that passed holds.
@@ -72,7 +72,7 @@ fn structure(archive: &Archive) -> Result<Vec<u64>, Error> {
     let mut paths = PathSet::default();
     let mut starts = Vec::new();
     for member in archive.members() {
-        let fail = |reason: &str| member_error(file, &member.name, reason);
+        let fail = |what| Error::Irregular { file: file.to_owned(), member: member.name.clone(), what };
         if let Some(oddity) = member.raw.oddity {
             return Err(fail(oddity));
         }
@@ -281,7 +281,7 @@ fn compare(archive: &Archive, row: &RecordRow, size: u64, digest: Sha256) -> Res
     if row.size != Some(size) {
         return mismatch("size", row.size.map(|size| size.to_string()), size.to_string());
     }
-    if row.hash.as_ref().and_then(|hash| hash.sha256()) != Some(digest) {
+    if row.hash.as_ref().and_then(RecordHash::sha256) != Some(digest) {
         let recorded = row.hash.as_ref().map(|hash| format!("{}={}", hash.algorithm, hash.value));
         return mismatch("sha256", recorded, digest.record());
     }

@@ -1,5 +1,5 @@
 //! Umask, time zone and current folder do not show in a wheel.
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
 

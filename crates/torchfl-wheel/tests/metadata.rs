@@ -1,5 +1,5 @@
 //! METADATA and WHEEL, ours and other people's.
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use torchfl_wheel::{Error, Metadata, MetadataVersion, Version, WheelFile, WheelName, parse_requirement};
@@ -149,8 +149,17 @@ fn fields_are_checked() {
 
 /// The parser panicked on these.
 #[test]
-fn names_that_end_in_a_separator_are_refused() {
-    for text in ["a-]", "a-;", "a.b_ ==1", "a[b-]", "a[b,c.,d]==1", "-a", ""] {
+fn names_that_end_in_a_separator_and_unicode_are_refused() {
+    for text in [
+        "y; (extra == 'z'\u{feff} or os_name == 'x')",
+        "a-]",
+        "a-;",
+        "a.b_ ==1",
+        "a[b-]",
+        "a[b,c.,d]==1",
+        "-a",
+        "",
+    ] {
         assert_eq!(parse_requirement(text).unwrap_err().code(), "E-WHL-004", "{text}");
     }
     assert!(parse_requirement(" a.b-c [d, e_f] (>=1) ; python_version >= '3.10'").is_ok());

@@ -1,5 +1,5 @@
 //! The reader and the strict verifier against damaged, hostile and merely foreign archives.
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
 
@@ -167,18 +167,18 @@ fn structures_that_a_wheel_does_not_need() {
     for (change, late, code) in [
         ("files.insert(1, files[0])", "", "E-WHL-021"),
         ("files.insert(1, [files[0][0].upper(), b''])", "", "E-WHL-011"),
-        ("files.insert(0, ['torch_fl/', b''])", "", "E-WHL-021"),
-        ("sink = Pipe(sys.argv[2])", "", "E-WHL-021"),
+        ("files.insert(0, ['torch_fl/', b''])", "", "E-WHL-026"),
+        ("sink = Pipe(sys.argv[2])", "", "E-WHL-026"),
         ("comment = b'hello'", "", "E-WHL-020"),
         ("method = zipfile.ZIP_BZIP2", "", "E-WHL-022"),
-        ("attr = (stat.S_IFLNK | 0o777) << 16", "", "E-WHL-021"),
+        ("attr = (stat.S_IFLNK | 0o777) << 16", "", "E-WHL-026"),
         ("", "    infos[0].flag_bits |= 1", "E-WHL-022"),
-        ("", "    infos[0].comment = b'x'", "E-WHL-021"),
+        ("", "    infos[0].comment = b'x'", "E-WHL-026"),
         ("", "    infos[1].header_offset = infos[0].header_offset", "E-WHL-021"),
         ("", "    infos[2].file_size = 1 << 30", "E-WHL-021"),
         ("", "    infos[2].file_size += 1", "E-WHL-021"),
         ("", "    infos[2].compress_size += 1", "E-WHL-021"),
-        ("", "    infos[0].extra = b'\\x01\\x00\\x08\\x00' + bytes(8)", "E-WHL-021"),
+        ("", "    infos[0].extra = b'\\x01\\x00\\x08\\x00' + bytes(8)", "E-WHL-026"),
         ("files.insert(0, ['../x', b''])", "", "E-WHL-021"),
         ("files.insert(0, ['/x', b''])", "", "E-WHL-021"),
         ("files.insert(0, ['a\\\\b', b''])", "", "E-WHL-021"),

@@ -1,5 +1,5 @@
 //! What the zip writer writes, and that nothing but the entries shows in it.
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
 
@@ -242,24 +242,26 @@ fn a_source_that_shrinks_or_changes_is_an_error() {
     }
 }
 
+/// A source that counts how many of its kind are open.
+struct Counted(Arc<AtomicUsize>, Vec<u8>);
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+impl Source for Counted {
+    fn len(&self) -> u64 {
+        self.1.len() as u64
+    }
+    fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        self.1.read_exact_at(offset, buf)
+    }
+}
+
 #[test]
 fn sources_are_opened_at_most_one_ahead() {
     let open = Arc::new(AtomicUsize::new(0));
     let most = Arc::new(AtomicUsize::new(0));
-    struct Counted(Arc<AtomicUsize>, Vec<u8>);
-    impl Drop for Counted {
-        fn drop(&mut self) {
-            self.0.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-    impl Source for Counted {
-        fn len(&self) -> u64 {
-            self.1.len() as u64
-        }
-        fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-            self.1.read_exact_at(offset, buf)
-        }
-    }
     let mut all = dist_info();
     for index in 0..20 {
         let (open, most) = (Arc::clone(&open), Arc::clone(&most));

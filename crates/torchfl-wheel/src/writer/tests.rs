@@ -117,7 +117,7 @@ fn a_thread_that_fails_or_panics_is_an_error_and_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         match write(folder.path(), Limits::default(), encode) {
             Err(Error::Worker { member, reason }) => {
-                assert_eq!((member.as_str(), reason.as_str()), ("a/long", expected))
+                assert_eq!((member.as_str(), reason.as_str()), ("a/long", expected));
             }
             other => panic!("{other:?}"),
         }

@@ -1,5 +1,12 @@
 //! What several test files share: a small wheel and ways to break it.
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part")]
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "each test file uses a part"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
