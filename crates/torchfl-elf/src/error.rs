@@ -178,7 +178,7 @@ impl Error {
                 "a value no longer than the present one is written in place; a longer one has to be set by the linker"
             }
             Self::SelfCheck { .. } => {
-                "nothing was changed; this is a fault of the tool, please report it with the file"
+                "the file was left as it was; if `readelf -aW` has no complaint about it, please report this with the file"
             }
             Self::HardLinked { .. } => {
                 "write a new file with `-o OUT`; OUT may be the same path, which then stops sharing"

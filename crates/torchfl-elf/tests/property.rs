@@ -100,7 +100,7 @@ proptest! {
         prop_assert_eq!(names, after);
     }
 
-    /// Damage is an error or another reading, never a panic, and never a plan that fails its own check.
+    /// Damage is an error or another reading, never a panic; what is planned all the same holds.
     #[test]
     fn damage_never_panics(
         recipe in recipe(),
@@ -118,8 +118,10 @@ proptest! {
         if let Ok(symbols) = symbols(&bytes, "x") {
             symbols.for_each(drop);
         }
-        if let Err(error) = plan(&bytes, "x", &edit) {
-            prop_assert!(error.code() != "E-ELF-010", "{}", error);
+        // A refusal is fine, also by the plan's own check: the damage may make tables overlap.
+        if let Ok(patch) = plan(&bytes, "x", &edit) {
+            let after = whole(&Patched::new(&bytes, patch));
+            prop_assert_eq!(plan(&after, "x", &edit).unwrap().how, How::Unchanged);
         }
     }
 }
