@@ -91,7 +91,9 @@ fn patchelf_agrees() {
             let again = bench.path("again.so");
             let ours = "/ours".repeat(300);
             assert_eq!(patch_to(&out, &again, &set(Tag::Rpath, &ours)).unwrap(), How::Appended);
-            assert_eq!(common::loads(&again), common::loads(&out));
+            let untouched =
+                lib.with_file_name(lib.file_name().unwrap().to_str().unwrap().split_once('-').unwrap().1);
+            assert!(common::loads(&again) <= common::loads(&untouched) + 1);
             assert_eq!(patchelf(&["--print-rpath"], &again), ours);
             assert_eq!(bench.call(&again, "lib"), Ok(42));
             patch_to(&again, &again, &Edit::Remove).unwrap();
