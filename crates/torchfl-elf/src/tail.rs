@@ -45,11 +45,10 @@ impl Draft<'_> {
     /// Puts `value` behind everything else; returns its index in `.dynstr`.
     pub(crate) fn append(&mut self, value: &[u8]) -> Result<u64, Error> {
         let last = self.trailing_load()?;
-        if let Some(segment) = last.filter(|_| self.has_slot()) {
-            let end = self.segments[segment].p_offset + self.segments[segment].p_filesz;
-            if self.strings.offset + self.strings.len == end {
-                return self.extend_strings(segment, value);
-            }
+        if let Some(segment) = last.filter(|_| self.has_slot())
+            && self.strings_are_last(segment)?
+        {
+            return self.extend_strings(segment, value);
         }
         let mut tail = match last {
             Some(segment) => self.reopen(segment),
@@ -92,6 +91,28 @@ impl Draft<'_> {
             zero
         })?;
         Ok(zero)
+    }
+
+    /// Whether nothing but padding lies between the end of `.dynstr` and that of the segment. patchelf rounds
+    /// the segment up to 8 bytes; that the bytes belong to nothing else is known by the section headers only.
+    fn strings_are_last(&self, segment: usize) -> Result<bool, Error> {
+        let end = self.segments[segment].p_offset + self.segments[segment].p_filesz;
+        let from = self.strings.offset + self.strings.len;
+        if from == end {
+            return Ok(true);
+        }
+        let padding = from < end && end - from < ALIGN && !self.sections.is_empty();
+        let used = |to: Option<u64>, at: u64| at < end && to.is_some_and(|to| from < to);
+        let dynamic = self.image.dynamic.as_ref().map_or(0, |dynamic| dynamic.offset);
+        if !padding
+            || self.sections.iter().any(|section| used(section_end(section), section.sh_offset))
+            || (from..end).contains(&dynamic)
+            || (from..end).contains(&self.header.e_phoff)
+            || (from..end).contains(&self.header.e_shoff)
+        {
+            return Ok(false);
+        }
+        self.is_zero(from, end)
     }
 
     /// The table is the last thing in the file: the value goes behind its last string, or over it if that

@@ -93,7 +93,13 @@ fn patchelf_agrees() {
             assert_eq!(patch_to(&out, &again, &set(Tag::Rpath, &ours)).unwrap(), How::Appended);
             let untouched =
                 lib.with_file_name(lib.file_name().unwrap().to_str().unwrap().split_once('-').unwrap().1);
-            assert!(common::loads(&again) <= common::loads(&untouched) + 1);
+            // patchelf may add a segment of its own; ours takes it up.
+            let bound = common::loads(&out).max(common::loads(&untouched) + 1);
+            assert!(common::loads(&again) <= bound);
+            if theirs.len() > 100 {
+                let grown = fs_err::metadata(&again).unwrap().len() - fs_err::metadata(&out).unwrap().len();
+                assert!(grown <= ours.len() as u64, "the string table was not copied again: {grown}");
+            }
             assert_eq!(patchelf(&["--print-rpath"], &again), ours);
             assert_eq!(bench.call(&again, "lib"), Ok(42));
             patch_to(&again, &again, &Edit::Remove).unwrap();
