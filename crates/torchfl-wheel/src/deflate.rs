@@ -69,37 +69,39 @@ pub(crate) fn encode(compression: Compression, job: &mut Job) -> Result<(), Stri
     job.out.clear();
     job.crc = crc32fast::Hasher::new();
     job.crc.update(data);
-    if !probe::is_incompressible(data) {
-        deflate(compression, window, data, job.last, &mut job.out)?;
-        if job.out.len() <= stored_len(data.len()) {
-            return Ok(());
-        }
+    if probe::is_incompressible(data) || !deflate(compression, window, data, job.last, &mut job.out)? {
         job.out.clear();
+        store(data, job.last, &mut job.out);
     }
-    store(data, job.last, &mut job.out);
     Ok(())
 }
 
+/// Says whether the output is complete and not longer than that of [`store`].
 fn deflate(
     compression: Compression,
     window: &[u8],
     data: &[u8],
     last: bool,
     out: &mut Vec<u8>,
-) -> Result<(), String> {
-    // More than deflate can make of it; the call below must not run out of room, as it is made once.
-    out.reserve(data.len() + data.len() / 64 + 1024);
+) -> Result<bool, String> {
+    // Level 1 has fixed codes only and makes up to an eighth more of its input. What runs out of this room
+    // is longer than stored bytes, so it is not wanted anyway.
+    let limit = stored_len(data.len());
+    out.reserve(limit + 1);
     let mut encoder = Compress::new(compression.level(), false);
     if !window.is_empty() {
         encoder.set_dictionary(window).map_err(|error| error.to_string())?;
     }
     let flush = if last { FlushCompress::Finish } else { FlushCompress::Sync };
     let status = encoder.compress_vec(data, out, flush).map_err(|error| error.to_string())?;
-    let complete = if last { status == Status::StreamEnd } else { out.len() < out.capacity() };
-    if !complete || encoder.total_in() != data.len() as u64 {
+    if out.len() > limit {
+        return Ok(false);
+    }
+    // There was room left, so nothing may be missing.
+    if encoder.total_in() != data.len() as u64 || (last && status != Status::StreamEnd) {
         return Err(format!("deflate stopped after {} of {} bytes", encoder.total_in(), data.len()));
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Length of [`store`]'s output.

@@ -138,6 +138,20 @@ fn what_deflate_does_not_make_smaller_is_stored() {
     verify(&path).unwrap();
 }
 
+/// Fixed codes make 9 bits of each of these bytes: the encoder ran out of room.
+#[test]
+fn bytes_that_grow_under_fixed_codes_are_stored() {
+    let high: Vec<u8> = noise(2_500_000).iter().map(|byte| 144 + byte % 112).collect();
+    for compression in [Compression::Normal, Compression::Fast] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut all = dist_info();
+        all.push(Entry::bytes("a/high", high.clone()));
+        all.push(Entry::bytes("a/higher", high[..70_000].to_vec()));
+        let (path, _) = write(folder.path(), all, Options { compression, ..options(2) });
+        assert!(Archive::open(&path).unwrap().read("a/high", 3_000_000).unwrap() == high);
+    }
+}
+
 #[test]
 fn fast_is_larger_and_normal_is_the_default() {
     let size = |compression| {
