@@ -249,6 +249,24 @@ say([seen, importlib.util.find_spec("torch") is not None])
     assert said == [["E-BOOT-008"] * 4, True]
 
 
+def test_point_04_a_failure_of_torch_itself_is_final_too(sim):
+    """Its libraries are open, and it cannot be initialised twice."""
+    with (sim.torch / "__init__.py").open("a") as file:
+        file.write("\nraise RuntimeError('torch itself')\n")
+    said = sim.run(
+        """
+seen = []
+for name in ("torch_fl", "torch", "torch"):
+    try:
+        __import__(name)
+    except ImportError as error:
+        seen.append([error.code, "torch itself" in str(error)])
+say(seen)
+"""
+    ).said
+    assert said == [["E-BOOT-015", True]] * 3
+
+
 def test_point_04_asking_whether_torch_exists_raises_nothing(sim):
     (sim.bundle / "libtorch_sim.so").unlink()
     said = sim.run(

@@ -176,6 +176,13 @@ class Finder:
         except BootError as error:
             self.error = error
             raise
+        except Exception as error:  # libraries are open: torch cannot be tried a second time
+            self.error = BootError(
+                "E-BOOT-015",
+                f"torch's own initialisation failed over the libraries of torch_fl: {error!r}",
+                "see the error above; if `import torch` alone works in a new process, the build does not fit this torch",
+            )
+            raise self.error from error
         finally:
             self.loading = None
         self.torch, self.plan = module, plan

@@ -18,6 +18,7 @@ import time
 from hashlib import sha256
 
 MARK = "TORCH_FL_FACADE"
+CACHED = "__pycache__"
 
 
 class Unsafe(Exception):
@@ -48,8 +49,9 @@ def executable(folder, environ):
     """`folder`, or a safe one instead of it if nothing can be executed there; None without one."""
     for candidate in (folder, _temporary(environ)):
         try:
-            if not os.statvfs(_safe(candidate)).f_flag & os.ST_NOEXEC:
-                return candidate
+            safe = _safe(candidate)
+            if not os.statvfs(safe).f_flag & os.ST_NOEXEC:
+                return safe
         except (Unsafe, OSError):
             continue
     return None
@@ -114,8 +116,10 @@ def _check_above(folder, path):
     facts = os.lstat(folder)
     if facts.st_uid not in (os.getuid(), 0):
         raise Unsafe(f"{folder}, above {path}, belongs to uid {facts.st_uid}")
-    if facts.st_mode & 0o002 and not facts.st_mode & stat.S_ISVTX:
-        raise Unsafe(f"{folder}, above {path}, can be written by all (mode {stat.S_IMODE(facts.st_mode):o})")
+    # The user's own group is the user, where umask 002 is the habit; another group is others.
+    others = 0o002 if facts.st_gid in (os.getgid(), 0) else 0o022
+    if facts.st_mode & others and not facts.st_mode & stat.S_ISVTX:
+        raise Unsafe(f"{folder}, above {path}, can be written by others (mode {stat.S_IMODE(facts.st_mode):o})")
 
 
 def links(torch, home, build):
@@ -124,6 +128,8 @@ def links(torch, home, build):
     overlay = f"{home}/{build['overlay']}" if build["overlay"] else None
     over = _entries(overlay) if overlay else {}
     for name in os.listdir(torch):
+        if name == CACHED:
+            continue  # Python makes it when it likes: it must not make another facade
         if name in over:
             _merge(tree, f"torch/{name}", f"{torch}/{name}", f"{overlay}/{name}")
         elif name != "lib":
@@ -297,11 +303,19 @@ def publish_at(boot, folder, torch):
             raise Unsafe(f"{folder} exists and is not a facade: name a new folder")
     old = f"{folder}.{os.getpid()}.old"
     draft = f"{folder}.{os.getpid()}.new"
-    _lay(tree, draft, 0o777)
-    if os.path.lexists(folder):
-        os.rename(folder, old)
-    os.rename(draft, folder)
-    _remove(old)
+    try:
+        _lay(tree, draft, 0o777)
+        if os.path.lexists(folder):
+            os.rename(folder, old)  # from here to the next line there is none: a folder cannot be replaced by a rename
+        try:
+            os.rename(draft, folder)
+        except OSError:
+            if os.path.lexists(old):
+                os.rename(old, folder)
+            raise
+    finally:
+        _remove(draft)
+        _remove(old)
     return {"facade": folder, "key": name, "links": len(tree), "torch": torch, "build_id": finder.build["id"]}
 
 

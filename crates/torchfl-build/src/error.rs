@@ -63,6 +63,12 @@ pub enum Error {
     AboveCeiling { library: String, version: String, file: String, ceiling: String },
     #[error("`{version}` is no version: {message}")]
     Version { version: String, message: String },
+    #[error("{manifest} asks for the shim {kind}, which this torchfl cannot generate")]
+    Shim { manifest: String, kind: String },
+    #[error("{dist} brings libraries, and the manifest does not say into which folder")]
+    NoFolder { dist: String },
+    #[error("--allow-unlicensed {part}: there is no such part, or it has its licence")]
+    NoSuchPart { part: String },
     #[error("{part} comes without a licence file")]
     Unlicensed { part: String },
     #[error("{path} lacks torch/lib/{name}, which is opened from the installed torch", path = .path.display())]
@@ -103,6 +109,9 @@ impl Error {
             Self::TwoFiles { .. } => "E-BLD-025",
             Self::TooLarge { .. } => "E-BLD-026",
             Self::FrontRelease { .. } => "E-BLD-027",
+            Self::Shim { .. } => "E-BLD-028",
+            Self::NoFolder { .. } => "E-BLD-029",
+            Self::NoSuchPart { .. } => "E-BLD-030",
         }
     }
 
@@ -163,6 +172,11 @@ impl Error {
                     "add its LICENSE to the input, or pass --allow-unlicensed {part} (recorded in the wheel)"
                 )
             }
+            Self::Shim { .. } => "take the [[shim]] out, if the bundle loads without it".into(),
+            Self::NoFolder { dist } => {
+                format!("say it: [[provided]] dist = \"{dist}\", dir = \"…\", below site-packages")
+            }
+            Self::NoSuchPart { .. } => "leave the option out; the part that can lack one is torch".into(),
             Self::FrontLacks { .. } => "bundle it, or take it out of the preload list".into(),
             _ => return None,
         };

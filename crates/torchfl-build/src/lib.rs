@@ -11,6 +11,7 @@ mod overlay;
 mod package;
 mod plan;
 mod requires;
+mod steps;
 mod tag;
 mod tree;
 mod version;

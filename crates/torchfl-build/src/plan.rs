@@ -9,13 +9,14 @@ use fs_err as fs;
 use serde::Serialize;
 use torchfl_elf::{Edit, FileAt, Tag};
 use torchfl_manifest::resolve::{Open, OpenFrom};
-use torchfl_manifest::{Front, Manifest, Resolved, SearchTag, Swap};
+use torchfl_manifest::{Front, Manifest, Resolved, SearchTag};
 use torchfl_wheel::{Metadata, MetadataVersion, Version, WheelName};
 
-use crate::build_json::{self, BuildJson, Input};
+use crate::build_json::{BuildJson, Input};
 use crate::licences::{self, Licence};
 use crate::requires::{self, Wanted};
-use crate::{Error, Library, SCHEMA, Tree, VersionPy, libraries, overlay, package, tag, tree};
+use crate::steps::{self, Facts};
+use crate::{Error, Library, Tree, VersionPy, libraries, overlay, tag, tree};
 
 /// What to build.
 #[derive(Debug, Clone)]
@@ -98,6 +99,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
         },
     )?;
     fits(&resolved, &torch, &version)?;
+    served(&resolved)?;
     let front = request.front.as_deref().map(|path| front(path, &resolved)).transpose()?;
 
     let edit = Edit::Set { tag: elf_tag(&resolved), value: resolved.bundle.search_path_value() };
@@ -112,24 +114,13 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let platform = tag::platform(&resolved, &with_plugin)?;
     let name = WheelName::new("torch_fl", version_of(&resolved)?, python_tag, abi, &platform)?;
 
-    let mut notes = Vec::new();
-    if plugin.is_none() {
-        notes.push(
-            "no plugin given: the wheel carries none, and the `flagos` device is not registered".to_owned(),
-        );
-    }
-    if front.is_none() {
-        notes.push(
-            "no --front given: all of the fork's headers are bundled, not only those that differ".to_owned(),
-        );
-    }
     let overlay = overlay::differing(&torch, front.as_ref())?;
     let vendor_metadata = torch.metadata()?.map(|text| Metadata::parse(&text, &torch.name)).transpose()?;
     let requires = requirements(&resolved, vendor_metadata.as_ref(), &torch)?;
     let mut allowed = Vec::new();
     let licence_files = licence_files(&torch, request, &mut allowed)?;
     let inputs = inputs(request, &torch, &version, front.as_ref(), &chosen, &overlay)?;
-    let build_json = bootstrap(Bootstrap {
+    let build_json = steps::resolve(Facts {
         resolved: &resolved,
         version: &version,
         torch: &torch,
@@ -143,7 +134,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
         allowed,
     })?;
     let mut lines = vec![format!("torch=={}", resolved.torch.release)];
-    lines.extend(requires.into_values());
+    lines.extend(requires.into_values().flatten());
     lines.sort();
     lines.dedup();
     Ok(Plan {
@@ -152,7 +143,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
         requires: lines,
         licences: licence_files.iter().map(|l| l.to.clone()).collect(),
         build_json,
-        notes,
+        notes: notes(request),
         parts: Parts {
             name,
             title: resolved.title.clone(),
@@ -169,6 +160,14 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
         },
         libraries,
     })
+}
+
+/// What people should know before they build.
+fn notes(request: &Request) -> Vec<String> {
+    let plugin = "no plugin given: the wheel carries none, and the `flagos` device is not registered";
+    let front = "no --front given: all of the fork's headers are bundled, not only those that differ";
+    let said = [(request.plugin.is_none(), plugin), (request.front.is_none(), front)];
+    said.into_iter().filter(|(missing, _)| *missing).map(|(_, note)| note.to_owned()).collect()
 }
 
 /// The Python that the vendor's torch is built for, or the one asked for.
@@ -207,6 +206,18 @@ fn fits(resolved: &Resolved, torch: &Tree, version: &VersionPy) -> Result<(), Er
             vendor: resolved.name.clone(),
             marker: marker.to_owned(),
         }),
+    }
+}
+
+/// Refuses what the manifest asks for and this packager does not do yet: a wheel without it would not load.
+fn served(resolved: &Resolved) -> Result<(), Error> {
+    if let Some(shim) = resolved.shims.first() {
+        let kind = shim.kind.as_str().to_owned();
+        return Err(Error::Shim { manifest: resolved.name.clone(), kind });
+    }
+    match resolved.provided.iter().find(|provided| provided.dir.is_none()) {
+        None => Ok(()),
+        Some(provided) => Err(Error::NoFolder { dist: provided.dist.clone() }),
     }
 }
 
@@ -282,12 +293,12 @@ fn version_of(resolved: &Resolved) -> Result<Version, Error> {
         .map_err(|error| Error::Version { version: resolved.version.clone(), message: error.to_string() })
 }
 
-/// The requirement of each provided distribution, by its name.
+/// The requirements of each provided distribution, by its name.
 fn requirements(
     resolved: &Resolved,
     metadata: Option<&Metadata>,
     torch: &Tree,
-) -> Result<BTreeMap<String, String>, Error> {
+) -> Result<BTreeMap<String, Vec<String>>, Error> {
     let vendor = metadata.map(Metadata::requires_dist).transpose()?.unwrap_or_default();
     let wanted: Vec<_> =
         resolved.provided.iter().map(|p| Wanted { dist: &p.dist, version: p.version.as_deref() }).collect();
@@ -297,17 +308,18 @@ fn requirements(
 
 /// Licence files of every part; a part without one is an error, or is allowed by name and recorded.
 fn licence_files(torch: &Tree, request: &Request, allowed: &mut Vec<String>) -> Result<Vec<Licence>, Error> {
-    let files = licences::of(torch, "torch");
-    let mut bare = BTreeSet::new();
-    if files.is_empty() {
-        bare.insert("torch");
+    // The plugin is this project's own, and comes under its licence.
+    let part = "torch";
+    let files = licences::of(torch, part);
+    let bare = |name: &String| files.is_empty() && name == part;
+    if let Some(part) = request.allow_unlicensed.iter().find(|name| !bare(name)) {
+        return Err(Error::NoSuchPart { part: part.clone() });
     }
-    for part in bare {
-        if !request.allow_unlicensed.iter().any(|name| name == part) {
-            return Err(Error::Unlicensed { part: part.to_owned() });
-        }
-        allowed.push(part.to_owned());
+    if files.is_empty() && request.allow_unlicensed.is_empty() {
+        return Err(Error::Unlicensed { part: part.to_owned() });
     }
+    allowed.extend(request.allow_unlicensed.iter().cloned());
+    allowed.dedup();
     Ok(files)
 }
 
@@ -348,98 +360,4 @@ fn inputs(
         inputs.push(input("plugin", &file, tree::sha256_file(path)?));
     }
     Ok(inputs)
-}
-
-struct Bootstrap<'a> {
-    resolved: &'a Resolved,
-    version: &'a VersionPy,
-    torch: &'a Tree,
-    libraries: &'a [Library],
-    plugin: Option<&'a Library>,
-    requires: &'a BTreeMap<String, String>,
-    python: Option<String>,
-    overlay: bool,
-    proved_front: bool,
-    inputs: Vec<Input>,
-    allowed: Vec<String>,
-}
-
-/// The bootstrap's steps.
-fn bootstrap(from: Bootstrap<'_>) -> Result<BuildJson, Error> {
-    let Bootstrap { resolved, version, libraries, .. } = from;
-    let bundle = &resolved.bundle;
-    let has = |name: &str| libraries.iter().any(|l| l.name == name);
-    let open = bundle
-        .open
-        .iter()
-        // An optional library that the vendor's torch lacks is not opened.
-        .filter(|open| open.from == OpenFrom::Front || has(&open.name))
-        .cloned()
-        .collect();
-    let cpu = if resolved.torch.front == Front::Cpu { "+cpu" } else { "" };
-    let pin = format!("torch=={}{cpu}", resolved.torch.release);
-    let install = [
-        ("pip", format!("pip install --force-reinstall --no-deps \"{pin}\"")),
-        ("uv", format!("uv pip install --reinstall-package torch --no-deps \"{pin}\" --torch-backend cpu")),
-    ];
-    let mut assumed: Vec<String> =
-        resolved.provided.iter().map(|p| format!("provided: {}", p.dist)).collect();
-    assumed.extend(resolved.host.libraries.iter().map(|l| format!("host: {l}")));
-    if !from.proved_front {
-        assumed.push(format!("front: torch {}", resolved.torch.release));
-    }
-    // Two builds of one release must not share compiled code (docs/adr/0001-redirect.md).
-    let caches = [
-        ("TORCHINDUCTOR_CACHE_DIR", "inductor"),
-        ("TORCH_EXTENSIONS_DIR", "extensions"),
-        ("TRITON_CACHE_DIR", "triton"),
-    ];
-    let owned =
-        |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    Ok(BuildJson {
-        schema: SCHEMA,
-        vendor: resolved.vendor.clone(),
-        variant: resolved.variant.clone(),
-        title: resolved.title.clone(),
-        status: resolved.status.as_str().to_owned(),
-        version: resolved.version.clone(),
-        // The generator's word, in the version of the torch that it made; see tests/skeleton/README.md.
-        skeleton: version
-            .get("__version__")
-            .is_some_and(|v| v.split(['+', '.']).any(|part| part == "skeleton")),
-        tool: owned(&[("torchfl", env!("CARGO_PKG_VERSION")), ("rustc", package::RUSTC)]),
-        inputs: from.inputs,
-        torch: build_json::Torch {
-            release: resolved.torch.release.clone(),
-            front: resolved.torch.front.as_str().to_owned(),
-            markers: resolved.torch.markers.clone(),
-            attributes: version.attributes(&resolved.torch.attributes, &from.torch.path)?,
-            rivals: resolved.torch.rivals.clone(),
-            install: install.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
-        },
-        python: from.python,
-        swap: resolved.torch.swap.as_str().to_owned(),
-        bundle: bundle.dir.clone(),
-        files: libraries
-            .iter()
-            .map(|l| (l.name.clone(), build_json::File { bytes: l.bytes, soname: l.soname.clone() }))
-            .collect(),
-        open,
-        provided: resolved
-            .provided
-            .iter()
-            .map(|p| build_json::Provided {
-                dist: p.dist.clone(),
-                requires: from.requires.get(&p.dist).cloned().unwrap_or_default(),
-                dir: p.dir.clone().unwrap_or_default(),
-                libraries: p.libraries.clone(),
-            })
-            .collect(),
-        env: resolved.env.clone(),
-        caches: if resolved.torch.swap == Swap::Core { owned(&caches) } else { BTreeMap::new() },
-        overlay: from.overlay.then(|| "overlay".to_owned()),
-        plugin: from.plugin.map(|l| build_json::Plugin { library: format!("lib/{}", l.name) }),
-        assumed,
-        allow_unlicensed: from.allowed,
-    })
 }

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use torchfl_elf::FileAt;
 use torchfl_wheel::{Archive, WheelName};
 
-use crate::Error;
+use crate::{Error, VersionPy};
 
 /// A text file of a torch (`version.py`, METADATA, a header) above this size is not one.
 const TEXT_LIMIT: u64 = 16 << 20;
@@ -161,10 +161,16 @@ impl Tree {
         self.dist_info().map(|folder| self.read(&format!("{folder}METADATA"))).transpose()
     }
 
-    /// `torch-….dist-info/`.
+    /// `torch-….dist-info/`, of the version that `version.py` names: an upgrade may have left another one.
     pub fn dist_info(&self) -> Option<String> {
+        let version = VersionPy::of(self).ok()?;
+        let own = format!("torch-{}.dist-info/METADATA", version.get("__version__")?);
         let is = |n: &&str| n.starts_with("torch-") && n.ends_with(".dist-info/METADATA");
-        self.all().find(is).map(|n| n.trim_end_matches("METADATA").to_owned())
+        let mut all = self.all().filter(is);
+        // A label that the packager gave the wheel alone is in no version.py.
+        let found =
+            if self.has(&own) { own } else { all.next().filter(|_| all.next().is_none())?.to_owned() };
+        Some(found.trim_end_matches("METADATA").to_owned())
     }
 
     /// sha256 of the wheel file; of a folder, of the names and contents of `used`, which is what the wheel depends on.

@@ -48,10 +48,15 @@ impl VersionPy {
         self.values.get(name)?.as_deref()
     }
 
-    /// `2.13.0` of `2.13.0+cpu`.
+    /// The three-part release: `2.13.0` of `2.13.0+cpu` and of `2.13.0a0+gitabc`, as the bootstrap judges it.
     pub fn release(&self) -> &str {
         let version = self.get("__version__").unwrap_or_default();
-        version.split('+').next().unwrap_or_default()
+        let mut dots = 0;
+        let end = version.find(|c: char| {
+            dots += usize::from(c == '.');
+            !(c.is_ascii_digit() || c == '.' && dots < 3)
+        });
+        &version[..end.unwrap_or(version.len())]
     }
 
     /// Whether this is a build for no accelerator: judged by what it says, not by its label.
@@ -84,6 +89,19 @@ impl VersionPy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_release_has_three_parts() {
+        for (version, release) in [
+            ("2.13.0", "2.13.0"),
+            ("2.13.0+cpu", "2.13.0"),
+            ("2.13.0a0+git1", "2.13.0"),
+            ("2.13.0.post1", "2.13.0"),
+            ("2.13", "2.13"),
+        ] {
+            assert_eq!(VersionPy::parse(&format!("__version__ = '{version}'")).release(), release);
+        }
+    }
 
     #[test]
     fn reads_both_ways_of_writing_it() {

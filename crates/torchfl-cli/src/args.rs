@@ -84,7 +84,7 @@ pub(crate) struct Build {
     /// Let a part without a licence file through; recorded in the wheel
     #[arg(long, value_name = "NAME", help_heading = "What to build")]
     pub allow_unlicensed: Vec<String>,
-    /// Threads that compress; the wheel's bytes do not depend on it [default: all processors]
+    /// Threads that compress; the wheel's bytes do not depend on it [default: all processors, 16 at most]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// How hard to compress

@@ -7,9 +7,10 @@ use crate::Error;
 
 /// Asks the import system where things are, and imports none of them.
 const PROBE: &str = r"
-import importlib.machinery as m, json, os, sys, sysconfig
+import importlib.machinery as m, importlib.util as u, json, os, sys, sysconfig
 def where(name):
-    spec = m.PathFinder.find_spec(name)
+    # An editable install has a finder of its own; for torch that would be ours, where it is switched on.
+    spec = u.find_spec(name) if name != 'torch' else m.PathFinder.find_spec(name)
     return os.path.dirname(spec.origin) if spec and spec.origin else None
 json.dump({'version': '%d.%d.%d' % sys.version_info[:3], 'cache_tag': sys.implementation.cache_tag,
            'purelib': sysconfig.get_path('purelib'), 'torch_fl': where('torch_fl'), 'torch': where('torch')}, sys.stdout)

@@ -14,9 +14,12 @@ use crate::draft::{Draft, Existing};
 use crate::report::Failure;
 use crate::screen::{Screen, megabytes};
 
+/// By default no more: each takes memory, and beyond this the disk is the limit.
+const THREADS: usize = 16;
+
 pub(crate) fn run(args: Build, screen: &Screen) -> Result<Outcome, Failure> {
     let (manifest, manifest_text) = vendor::load(&args.which)?;
-    let threads = args.threads.unwrap_or_else(|| Options::default().threads).max(1);
+    let threads = args.threads.unwrap_or_else(|| Options::default().threads.min(THREADS)).max(1);
     let scratch = existing(&args.output);
     let request = Request {
         manifest,

@@ -1,0 +1,127 @@
+//! What the bootstrap will do, put together from the plan.
+
+use std::collections::BTreeMap;
+
+use torchfl_manifest::resolve::OpenFrom;
+use torchfl_manifest::{Front, Resolved, Swap};
+
+use crate::build_json::{self, BuildJson, Input};
+use crate::{Error, Library, SCHEMA, Tree, VersionPy, package};
+
+/// What the steps are made of.
+pub(crate) struct Facts<'a> {
+    pub resolved: &'a Resolved,
+    pub version: &'a VersionPy,
+    pub torch: &'a Tree,
+    pub libraries: &'a [Library],
+    pub plugin: Option<&'a Library>,
+    pub requires: &'a BTreeMap<String, Vec<String>>,
+    /// The cache tag that the wheel is bound to.
+    pub python: Option<String>,
+    pub overlay: bool,
+    /// Whether the front was given, and not taken on the manifest's word.
+    pub proved_front: bool,
+    pub inputs: Vec<Input>,
+    pub allowed: Vec<String>,
+}
+
+/// The bootstrap's steps.
+pub(crate) fn resolve(from: Facts<'_>) -> Result<BuildJson, Error> {
+    let Facts { resolved, version, libraries, .. } = from;
+    let bundle = &resolved.bundle;
+    let has = |name: &str| libraries.iter().any(|l| l.name == name);
+    let open = bundle
+        .open
+        .iter()
+        // An optional library that the vendor's torch lacks is not opened.
+        .filter(|open| open.from == OpenFrom::Front || has(&open.name))
+        .cloned()
+        .collect();
+    // Two builds of one release must not share compiled code (docs/adr/0001-redirect.md).
+    let caches = [
+        ("TORCHINDUCTOR_CACHE_DIR", "inductor"),
+        ("TORCH_EXTENSIONS_DIR", "extensions"),
+        ("TRITON_CACHE_DIR", "triton"),
+    ];
+    let owned =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Ok(BuildJson {
+        schema: SCHEMA,
+        vendor: resolved.vendor.clone(),
+        variant: resolved.variant.clone(),
+        title: resolved.title.clone(),
+        status: resolved.status.as_str().to_owned(),
+        version: resolved.version.clone(),
+        // The generator's word, in the version of the torch that it made; see tests/skeleton/README.md.
+        skeleton: version
+            .get("__version__")
+            .is_some_and(|v| v.split(['+', '.']).any(|part| part == "skeleton")),
+        tool: owned(&[("torchfl", env!("CARGO_PKG_VERSION")), ("rustc", package::RUSTC)]),
+        inputs: from.inputs,
+        torch: build_json::Torch {
+            release: resolved.torch.release.clone(),
+            front: resolved.torch.front.as_str().to_owned(),
+            markers: resolved.torch.markers.clone(),
+            attributes: version.attributes(&resolved.torch.attributes, &from.torch.path)?,
+            rivals: resolved.torch.rivals.clone(),
+            install: install(resolved),
+        },
+        python: from.python,
+        swap: resolved.torch.swap.as_str().to_owned(),
+        bundle: bundle.dir.clone(),
+        files: libraries
+            .iter()
+            .map(|l| (l.name.clone(), build_json::File { bytes: l.bytes, soname: l.soname.clone() }))
+            .collect(),
+        open,
+        provided: resolved
+            .provided
+            .iter()
+            .map(|p| build_json::Provided {
+                dist: p.dist.clone(),
+                requires: from.requires.get(&p.dist).map(|lines| lines.join(", ")).unwrap_or_default(),
+                dir: p.dir.clone().unwrap_or_default(),
+                libraries: p.libraries.clone(),
+            })
+            .collect(),
+        env: resolved.env.clone(),
+        caches: if resolved.torch.swap == Swap::Core { owned(&caches) } else { BTreeMap::new() },
+        overlay: from.overlay.then(|| "overlay".to_owned()),
+        plugin: from.plugin.map(|l| build_json::Plugin { library: format!("lib/{}", l.name) }),
+        assumed: assumed(resolved, from.proved_front),
+        allow_unlicensed: from.allowed,
+    })
+}
+
+/// Commands that install the right stock torch. Where it lies is the site's to say: no index is written down here.
+fn install(resolved: &Resolved) -> BTreeMap<String, String> {
+    let release = &resolved.torch.release;
+    let (pip, uv) = match resolved.torch.front {
+        Front::Cpu => (
+            format!(
+                "pip install --force-reinstall \"torch=={release}+cpu\" --index-url INDEX, PyTorch's index of CPU wheels or a mirror of it"
+            ),
+            format!("uv pip install --reinstall-package torch \"torch=={release}\" --torch-backend cpu"),
+        ),
+        Front::Any => (
+            format!("pip install --force-reinstall \"torch=={release}\""),
+            format!("uv pip install --reinstall-package torch \"torch=={release}\""),
+        ),
+        Front::Vendor => {
+            let wheel = format!("the torch {release} wheel of {}", resolved.title);
+            (
+                format!("pip install --force-reinstall WHEEL, {wheel}"),
+                format!("uv pip install --reinstall-package torch WHEEL, {wheel}"),
+            )
+        }
+    };
+    BTreeMap::from([("pip".to_owned(), pip), ("uv".to_owned(), uv)])
+}
+
+/// What was taken on the manifest's word.
+fn assumed(resolved: &Resolved, proved_front: bool) -> Vec<String> {
+    let provided = resolved.provided.iter().map(|p| format!("provided: {}", p.dist));
+    let host = resolved.host.libraries.iter().map(|l| format!("host: {l}"));
+    let front = (!proved_front).then(|| format!("front: torch {}", resolved.torch.release));
+    provided.chain(host).chain(front).collect()
+}
