@@ -47,13 +47,27 @@ pub fn patch_in_place(path: &Path, edit: &Edit) -> Result<How, Error> {
         return Ok(How::Unchanged);
     }
     let journal = Journal::of(&source, &patch).map_err(|source| io_error(path, "read", source))?;
-    let done = commit(path, &source, &patch, &journal, edit, &mut || Ok(()));
+    commit_or_undo(path, &source, &patch, &journal, edit)?;
+    Ok(patch.how)
+}
+
+/// [`commit`]; where it fails, also by its own check, the file is put back.
+fn commit_or_undo(
+    path: &Path,
+    source: &FileAt,
+    patch: &Patch,
+    journal: &Journal,
+    edit: &Edit,
+) -> Result<(), Error> {
+    let done = commit(path, source, patch, journal, edit, &mut || Ok(()));
     if done.is_err() {
         // Best effort: where this fails as well, the journal stays for a later run.
-        let _ = journal::recover_locked(path, source.file());
+        if journal::journal_path(path)?.exists() {
+            let _ = journal.undo(path, source.file());
+        }
         let _ = journal::discard_unfinished(path);
     }
-    done.map(|()| patch.how)
+    done
 }
 
 /// Writes a patched copy of `path` to `out`: a whole new file by rename, or none. `out` may be `path`; a file
@@ -326,6 +340,29 @@ mod tests {
             assert_eq!(plan(&fs_err::read(&path).unwrap(), "a.so", &case.edit).unwrap().how, How::Unchanged);
             assert_eq!(case.names(), 1);
         }
+    }
+
+    #[test]
+    fn a_patch_that_fails_its_own_check_is_put_back() {
+        for case in Case::all() {
+            let path = case.path();
+            let source = FileAt::new(open_locked(&path).unwrap()).unwrap();
+            let patch = plan(&source, "a.so", &case.edit).unwrap();
+            let journal = Journal::of(&source, &patch).unwrap();
+            let another = Edit::Set { tag: Tag::Rpath, value: "/not/what/was/planned".to_owned() };
+            commit_or_undo(&path, &source, &patch, &journal, &another).unwrap_err();
+            assert_eq!(fs_err::read(&path).unwrap(), case.old);
+            assert_eq!(case.names(), 1);
+        }
+    }
+
+    #[test]
+    fn a_journal_that_is_a_link_is_not_followed() {
+        let case = &Case::all()[0];
+        let at = journal::journal_path(&case.path()).unwrap();
+        std::os::unix::fs::symlink("/dev/null", &at).unwrap();
+        assert_eq!(recover(&case.path()).unwrap_err().code(), "E-ELF-015");
+        assert_eq!(fs_err::read(case.path()).unwrap(), case.old);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -56,7 +56,7 @@ pub fn recover(path: &Path) -> Result<Recovered, Error> {
 /// As [`recover`], with the file open for writing and locked.
 pub(crate) fn recover_locked(path: &Path, file: &File) -> Result<Recovered, Error> {
     let at = journal_path(path)?;
-    let Some(bytes) = read(&at)? else { return Ok(Recovered::Nothing) };
+    let Some(bytes) = read(&at, file)? else { return Ok(Recovered::Nothing) };
     let stale = |why| Error::Journal { path: at.clone(), why };
     let journal = Journal::parse(&bytes).ok_or_else(|| stale("it is damaged"))?;
     let io = |action| move |source| Error::Io { path: path.to_owned(), action, source };
@@ -80,12 +80,7 @@ pub(crate) fn recover_locked(path: &Path, file: &File) -> Result<Recovered, Erro
         remove(path)?;
         return Ok(Recovered::Completed);
     }
-    for range in &journal.ranges {
-        file.write_all_at(&range.old, range.offset).map_err(io("write"))?;
-    }
-    file.set_len(journal.old_len).map_err(io("write"))?;
-    file.sync_all().map_err(io("sync"))?;
-    remove(path)?;
+    journal.undo(path, file)?;
     Ok(Recovered::Undone)
 }
 
@@ -103,6 +98,17 @@ fn tail_crc(file: &File, mut from: u64, to: u64) -> io::Result<u32> {
 }
 
 impl Journal {
+    /// Puts the old bytes and the old length back, durably, and removes the journal.
+    pub(crate) fn undo(&self, path: &Path, file: &File) -> Result<(), Error> {
+        let io = |action| move |source| Error::Io { path: path.to_owned(), action, source };
+        for range in &self.ranges {
+            file.write_all_at(&range.old, range.offset).map_err(io("write"))?;
+        }
+        file.set_len(self.old_len).map_err(io("write"))?;
+        file.sync_all().map_err(io("sync"))?;
+        remove(path)
+    }
+
     /// Writes the journal beside `path`, durably: whole or not at all.
     pub(crate) fn write(&self, path: &Path, step: &mut dyn FnMut() -> io::Result<()>) -> Result<(), Error> {
         let at = journal_path(path)?;
@@ -221,12 +227,23 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     text.into()
 }
 
-fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+/// The journal's bytes. In a folder that others can write to, anybody can lay a file of this name: it counts only
+/// if it is a plain file that belongs to the owner of `patched`, or to us.
+fn read(path: &Path, patched: &File) -> Result<Option<Vec<u8>>, Error> {
     let io = |source| Error::Io { path: path.to_owned(), action: "read", source };
-    let file = match fs_err::File::open(path) {
+    let seen = match fs_err::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(io)?,
+        seen => seen.map_err(io)?,
     };
+    let file = fs_err::File::open(path).map_err(io)?;
+    let (facts, target) = (file.metadata().map_err(io)?, patched.metadata().map_err(io)?);
+    let ours = fs_err::metadata("/proc/self").is_ok_and(|own| own.uid() == facts.uid());
+    if !seen.is_file()
+        || (seen.dev(), seen.ino()) != (facts.dev(), facts.ino())
+        || !(ours || facts.uid() == target.uid())
+    {
+        return Err(Error::Journal { path: path.to_owned(), why: "somebody else laid it there" });
+    }
     let mut bytes = Vec::new();
     file.take(MAX_LEN).read_to_end(&mut bytes).map_err(io)?;
     Ok(Some(bytes))

@@ -99,7 +99,7 @@ pub struct Write {
 pub enum Data {
     /// These.
     Bytes(Vec<u8>),
-    /// A range of the source as it was before the edit. Only ever written past the source's end.
+    /// A range of the source as it was before the edit. Written past what it is read from.
     Copy {
         /// Where in the source.
         from: u64,

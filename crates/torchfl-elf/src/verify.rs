@@ -125,6 +125,9 @@ fn may_move(tag: u64) -> bool {
 /// Segments are the same, in the same order, but for a trailing one and for what moved into it.
 fn check_segments(before: &Image<'_>, after: &Image<'_>) -> Verdict {
     let (old_loads, new_loads): (Vec<_>, Vec<_>) = (before.loads().collect(), after.loads().collect());
+    if new_loads.len() < old_loads.len() {
+        return Ok(Err("a segment was lost".to_owned()));
+    }
     if new_loads.len() > old_loads.len() + 1 {
         return Ok(Err("more than one segment was added".to_owned()));
     }
