@@ -7,14 +7,18 @@ use std::path::{Path, PathBuf};
 use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::index::{Index, Member, local, member_error, read};
-use crate::{Error, FileSource, Metadata, Record, Source};
+use crate::{Error, FileSource, Metadata, Record, Source, WheelFile};
 
 /// Compressed bytes that are held at once.
 const INPUT: usize = 128 << 10;
 /// Uncompressed bytes that are copied at once.
 pub(crate) const OUTPUT: usize = 256 << 10;
-/// What METADATA, WHEEL and RECORD may take. RECORD of torch has 1.5 MB.
-const LARGEST_TEXT: u64 = 64 << 20;
+/// What METADATA and WHEEL may take; descriptions are the most of it.
+const LARGEST_TEXT: u64 = 4 << 20;
+/// RECORD of torch has 1.5 MB.
+const LARGEST_RECORD: u64 = 16 << 20;
+/// What a member may take on disk. The largest library of torch has 0.5 GB.
+const LARGEST_FILE: u64 = 16 << 30;
 
 /// An open wheel, or any other zip archive of stored and deflated members.
 ///
@@ -56,11 +60,8 @@ impl Archive {
 
     /// All bytes of a member that has at most `limit`.
     pub fn read(&self, name: &str, limit: u64) -> Result<Vec<u8>, Error> {
-        let mut reader = self.stream(name)?;
+        let mut reader = self.limited(name, limit)?;
         let size = reader.member.size;
-        if size > limit {
-            return Err(Error::TooLarge { file: self.file.clone(), member: name.to_owned(), size, limit });
-        }
         // The declared size is bounded by the compressed one, but not by what is there: grow as it comes.
         let mut bytes = Vec::with_capacity(OUTPUT.min(size as usize));
         let mut buffer = vec![0; OUTPUT.min(size as usize).max(1)];
@@ -84,9 +85,21 @@ impl Archive {
         Ok(MemberReader::new(&*self.source, &self.file, member, data))
     }
 
-    /// Unpacks a member into a file in `folder` that has no name and goes away when it is closed.
+    /// [`Archive::stream`], unless the directory's size is above `limit`. The reader never gives more bytes
+    /// than that size: a stream that would make more is an error.
+    fn limited(&self, name: &str, limit: u64) -> Result<MemberReader<'_>, Error> {
+        match self.member(name) {
+            Some(&Member { size, .. }) if size > limit => {
+                Err(Error::TooLarge { file: self.file.clone(), member: name.to_owned(), size, limit })
+            }
+            _ => self.stream(name),
+        }
+    }
+
+    /// Unpacks a member of at most 16 GiB into a file in `folder` that has no name and goes away when it is
+    /// closed.
     pub fn spool(&self, name: &str, folder: &Path) -> Result<File, Error> {
-        let mut reader = self.stream(name)?;
+        let mut reader = self.limited(name, LARGEST_FILE)?;
         let mut file = tempfile::tempfile_in(folder).map_err(Error::io("create a file in", folder))?;
         let mut buffer = vec![0; OUTPUT];
         loop {
@@ -122,20 +135,26 @@ impl Archive {
 
     /// The wheel's METADATA.
     pub fn metadata(&self) -> Result<Metadata, Error> {
-        let (name, bytes) = self.text("METADATA")?;
+        let (name, bytes) = self.text("METADATA", LARGEST_TEXT)?;
         Metadata::parse(&bytes, &name)
     }
 
     /// The wheel's RECORD.
     pub fn record(&self) -> Result<Record, Error> {
-        let (name, bytes) = self.text("RECORD")?;
+        let (name, bytes) = self.text("RECORD", LARGEST_RECORD)?;
         Record::parse(&bytes, &name)
     }
 
+    /// The wheel's WHEEL.
+    pub(crate) fn wheel_file(&self) -> Result<WheelFile, Error> {
+        let (name, bytes) = self.text("WHEEL", LARGEST_TEXT)?;
+        WheelFile::parse(&bytes, &name)
+    }
+
     /// A file of `.dist-info`, and how errors should call it.
-    pub(crate) fn text(&self, file: &str) -> Result<(String, Vec<u8>), Error> {
+    fn text(&self, file: &str, limit: u64) -> Result<(String, Vec<u8>), Error> {
         let member = format!("{}/{file}", self.dist_info()?);
-        let bytes = self.read(&member, LARGEST_TEXT)?;
+        let bytes = self.read(&member, limit)?;
         Ok((format!("{}: {member}", self.file.display()), bytes))
     }
 

@@ -288,9 +288,7 @@ impl Error {
             Self::Collision { .. } => {
                 "rename one of them: on a file system that ignores case they would be one file"
             }
-            Self::Order { .. } => {
-                "pass all entries to `add_all`, which sorts them; mark one that records other files' hashes as late"
-            }
+            Self::Order { .. } => "pass all entries to `add_all`, which sorts them",
             Self::Source { .. } => return None,
             Self::Worker { .. } => "please report this; one thread, or another compression, may get round it",
             Self::Exists { .. } => "remove it or choose another destination",

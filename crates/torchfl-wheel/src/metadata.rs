@@ -197,11 +197,6 @@ impl Metadata {
         self.get_all("Requires-Dist").map(parse_requirement).collect()
     }
 
-    /// `Provides-Extra`, in order.
-    pub fn provides_extra(&self) -> impl Iterator<Item = &str> {
-        self.get_all("Provides-Extra").map(str::trim)
-    }
-
     /// The long description, from wherever this metadata version keeps it.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref().or_else(|| self.get("Description"))

@@ -6,6 +6,8 @@ use crate::Error;
 
 /// The length field of a zip header is 16 bits wide.
 const LONGEST: usize = u16::MAX as usize;
+/// What the paths of one wheel may take, folders included. Those of torch take 3 MB.
+const MOST_BYTES: usize = 64 << 20;
 
 /// Why `path` cannot be a file's path in a wheel, or `None` if it can.
 ///
@@ -53,6 +55,8 @@ pub(crate) fn fault(path: &str) -> Option<&'static str> {
 pub(crate) struct PathSet {
     /// Folded path to its first spelling, and whether it is a file.
     seen: HashMap<String, (String, bool)>,
+    /// Bytes of all of them. A path of n parts costs n times its length.
+    bytes: usize,
 }
 
 impl PathSet {
@@ -70,6 +74,11 @@ impl PathSet {
         let collision = |other: &str| Error::Collision { member: path.to_owned(), other: other.to_owned() };
         match self.seen.get(&part.to_lowercase()) {
             None => {
+                self.bytes += 2 * part.len();
+                if self.bytes > MOST_BYTES {
+                    let reason = "the paths up to here are too many or too deep";
+                    return Err(Error::Path { member: path.to_owned(), reason });
+                }
                 self.seen.insert(part.to_lowercase(), (part.to_owned(), is_file));
                 Ok(())
             }
@@ -115,6 +124,14 @@ mod tests {
         for path in ["a", "a/b", "..a/b..", "a b, \"c\"", "grün/ß", "torch_fl/lib.so.1"] {
             assert_eq!(fault(path), None, "{path:?}");
         }
+    }
+
+    /// 32,767 folders, each as long as the path down to it: 2 GB, from 64 KB of a hostile archive.
+    #[test]
+    fn a_deep_path_does_not_take_memory_without_bound() {
+        let deep = format!("{}a", "a/".repeat(32_767));
+        assert_eq!(fault(&deep), None);
+        assert!(refused(&[&deep]));
     }
 
     #[test]

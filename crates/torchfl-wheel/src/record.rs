@@ -35,6 +35,9 @@ pub struct RecordRow {
     pub size: Option<u64>,
 }
 
+/// More rows than an archive that is read can have members.
+const MOST_ROWS: usize = 1 << 19;
+
 /// The file RECORD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
@@ -53,6 +56,9 @@ impl Record {
             let number = rows.len() as u64 + 1;
             if !reader.read_record(&mut fields).map_err(|error| fail(number, error.to_string()))? {
                 return Ok(Self { rows });
+            }
+            if rows.len() == MOST_ROWS {
+                return Err(fail(number, "more rows than a wheel can have files".to_owned()));
             }
             rows.push(row(&fields).map_err(|reason| fail(number, reason))?);
         }
@@ -144,6 +150,13 @@ mod tests {
             }
         }
         assert!(Record::parse(b"\xff,,\n", "RECORD").is_err());
+    }
+
+    #[test]
+    fn more_rows_than_members_that_are_read_are_refused() {
+        let text = "a,,\n".repeat(MOST_ROWS);
+        assert_eq!(Record::parse(text.as_bytes(), "RECORD").unwrap().rows.len(), MOST_ROWS);
+        assert!(Record::parse((text + "a,,\n").as_bytes(), "RECORD").is_err());
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Source for FileSource {
 /// An error of any kind, from the code that opens a source.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-type Opener = Box<dyn FnOnce() -> Result<Box<dyn Source>, BoxError> + Send>;
+type Opener = Box<dyn FnOnce() -> Result<Box<dyn Source>, BoxError>>;
 
 /// One file of a wheel that is being written.
 ///
@@ -114,14 +114,12 @@ pub struct Entry {
     pub path: String,
     /// Mode 0755 instead of 0644. Nothing else of a file's mode travels.
     pub executable: bool,
-    /// Comes after the other files, before `.dist-info`: for a file that records hashes of others.
-    pub late: bool,
     opener: Opener,
 }
 
 impl Entry {
-    /// A file whose bytes `open` provides when the entry's turn comes, maybe on another thread.
-    pub fn lazy<S, E>(path: impl Into<String>, open: impl FnOnce() -> Result<S, E> + Send + 'static) -> Self
+    /// A file whose bytes `open` provides when the entry's turn comes.
+    pub fn lazy<S, E>(path: impl Into<String>, open: impl FnOnce() -> Result<S, E> + 'static) -> Self
     where
         S: Source + 'static,
         E: Into<BoxError>,
@@ -130,7 +128,7 @@ impl Entry {
             Ok(source) => Ok(Box::new(source)),
             Err(error) => Err(error.into()),
         });
-        Self { path: path.into(), executable: false, late: false, opener }
+        Self { path: path.into(), executable: false, opener }
     }
 
     /// A file whose bytes are at hand.
@@ -152,23 +150,9 @@ impl Entry {
         self
     }
 
-    /// Sets [`Entry::late`].
-    #[must_use]
-    pub fn late(mut self) -> Self {
-        self.late = true;
-        self
-    }
-
     /// The permission bits that the wheel records: 0755 or 0644.
     pub fn mode(&self) -> u32 {
         if self.executable { 0o755 } else { 0o644 }
-    }
-
-    /// Opens the source now; [`Entry::open`] gives the outcome later. Says whether it succeeded.
-    pub(crate) fn prepare(self) -> (Self, bool) {
-        let outcome = (self.opener)();
-        let opened = outcome.is_ok();
-        (Self { opener: Box::new(move || outcome), ..self }, opened)
     }
 
     pub(crate) fn open(self) -> Result<Box<dyn Source>, Error> {

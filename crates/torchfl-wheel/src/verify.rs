@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use crate::archive::{Archive, MemberReader, OUTPUT};
 use crate::digest::Hasher;
-use crate::index::{Fields, Member, local, member_error, zip64};
+use crate::index::{Fields, Member, OTHER_FIELDS, extra_fields, local, member_error};
 use crate::name::normalize_name;
 use crate::path::PathSet;
 use crate::record::{RecordHash, RecordRow};
-use crate::{Error, Sha256, Source, WheelFile, WheelName};
+use crate::{Error, Sha256, Source, WheelName};
 
 /// What a wheel that passed holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,7 +33,7 @@ pub struct Summary {
 /// Checks the wheel at `path` completely, on all processors:
 ///
 /// * the archive has no gaps, no trailing bytes, no comments, no data descriptors, no directory entries, no
-///   links; local headers agree with the directory; paths are safe and do not collide;
+///   links, no extra fields but zip64's; local headers agree with the directory; paths are safe and do not collide;
 /// * every member's CRC-32 is right; RECORD lists every member with its SHA-256 and size, and nothing else;
 /// * the file name agrees with the `.dist-info` folder, METADATA and WHEEL.
 pub fn verify(path: &Path) -> Result<Summary, Error> {
@@ -96,8 +96,12 @@ fn structure(archive: &Archive) -> Result<Vec<u64>, Error> {
 fn header(archive: &Archive, member: &Member) -> Result<u64, Error> {
     let fail = |reason: &str| member_error(archive.path(), &member.name, reason);
     let local = local(archive.source(), member, archive.path())?;
-    let large = zip64(&local.extra).map_err(fail)?;
-    let (size, compressed) = match large {
+    let extra = extra_fields(&local.extra).map_err(fail)?;
+    if extra.others {
+        let (file, member) = (archive.path().to_owned(), member.name.clone());
+        return Err(Error::Irregular { file, member, what: OTHER_FIELDS });
+    }
+    let (size, compressed) = match extra.zip64 {
         None => (u64::from(local.size), u64::from(local.compressed)),
         Some(values) => {
             // Both sizes and nothing else: a copy of the directory's field has others (4.5.3).
@@ -304,8 +308,7 @@ fn names(archive: &Archive, name: &WheelName) -> Result<(), Error> {
             &name.version.to_string(),
         ));
     }
-    let (file, bytes) = archive.text("WHEEL")?;
-    let wheel = WheelFile::parse(&bytes, &file)?;
+    let wheel = archive.wheel_file()?;
     let listed: Vec<_> = wheel.tags.iter().map(ToString::to_string).collect();
     let expected: Vec<_> = name.tags().iter().map(ToString::to_string).collect();
     if listed != expected {

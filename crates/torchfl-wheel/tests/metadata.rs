@@ -45,7 +45,7 @@ fn a_real_file_is_read_and_written_back_unchanged() {
     assert_eq!(metadata.name(), "torch");
     assert_eq!(metadata.version().unwrap().to_string(), "2.13.0+cpu");
     assert_eq!(metadata.get_all("license-file").count(), 2);
-    assert_eq!(metadata.provides_extra().collect::<Vec<_>>(), ["optree"]);
+    assert_eq!(metadata.get_all("Provides-Extra").collect::<Vec<_>>(), ["optree"]);
     let requires = metadata.requires_dist().unwrap();
     assert_eq!(requires[2].to_string(), "nvidia-cublas==13.1 ; platform_system == 'Linux'");
     assert!(metadata.description().unwrap().starts_with("![PyTorch Logo]"));

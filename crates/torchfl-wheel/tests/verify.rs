@@ -47,7 +47,7 @@ source = zipfile.ZipFile(sys.argv[1])
 files = [[i.filename, source.read(i)] for i in source.infolist()]
 own = files[-1][0]
 record = list(csv.reader(io.StringIO(files[-1][1].decode())))
-method, comment, sink = zipfile.ZIP_DEFLATED, b"", sys.argv[2]
+method, comment, extra, sink = zipfile.ZIP_DEFLATED, b"", b"", sys.argv[2]
 attr = (stat.S_IFREG | 0o644) << 16
 def find(name):
     return next(f for f in files if f[0].endswith(name))
@@ -62,6 +62,7 @@ with zipfile.ZipFile(sink, "w", method) as z:
         info = zipfile.ZipInfo(name)
         info.compress_type = method
         info.external_attr = attr
+        info.extra = extra
         z.writestr(info, data)
     infos = z.filelist
     pass
@@ -179,6 +180,14 @@ fn structures_that_a_wheel_does_not_need() {
         ("", "    infos[2].file_size += 1", "E-WHL-021"),
         ("", "    infos[2].compress_size += 1", "E-WHL-021"),
         ("", "    infos[0].extra = b'\\x01\\x00\\x08\\x00' + bytes(8)", "E-WHL-026"),
+        // Unicode Path (0x7075): another name for some readers.
+        ("extra = b'\\x75\\x70\\x06\\x00' + bytes(5) + b'y'", "", "E-WHL-026"),
+        (
+            "extra = b'\\x75\\x70\\x06\\x00' + bytes(5) + b'y'",
+            "    for i in infos: i.extra = b''",
+            "E-WHL-026",
+        ),
+        ("", "    infos[0].extra = b'\\x75\\x70\\x06\\x00' + bytes(5) + b'y'", "E-WHL-026"),
         ("files.insert(0, ['../x', b''])", "", "E-WHL-021"),
         ("files.insert(0, ['/x', b''])", "", "E-WHL-021"),
         ("files.insert(0, ['a\\\\b', b''])", "", "E-WHL-021"),
@@ -263,6 +272,42 @@ fn limits_missing_members_and_spool_files() {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).unwrap();
     assert_eq!(bytes, archive.read("torch_fl/lib_cuda/libmixed.so", u64::MAX).unwrap());
+}
+
+/// A stream may make less than its size says, or more, or claim a size that no library has.
+#[test]
+fn a_member_whose_size_is_a_lie_is_not_spooled() {
+    let library = "torch_fl/lib_cuda/libmixed.so";
+    for (change, late, name, code) in [
+        ("", "    next(i for i in infos if 'libmixed' in i.filename).file_size -= 1", library, "E-WHL-021"),
+        ("", "    next(i for i in infos if 'libmixed' in i.filename).file_size += 1", library, "E-WHL-021"),
+        (
+            "method = zipfile.ZIP_STORED; files.insert(0, ['a', bytes(17 << 20)])",
+            "    infos[0].compress_type = 8; infos[0].file_size = 17 << 30",
+            "a",
+            "E-WHL-025",
+        ),
+    ] {
+        let wheel = good();
+        let archive = Archive::open(&wheel.rewrite(change, late)).unwrap();
+        let spooled = archive.spool(name, wheel.folder.path());
+        assert_eq!(spooled.err().map_or("", |error| error.code()), code, "{change}{late}");
+    }
+}
+
+/// In memory it takes six times its size.
+#[test]
+fn a_directory_far_larger_than_any_wheels_is_refused() {
+    for (size, reason) in [(16 << 20, "record is damaged"), ((16 << 20) + 1, "larger than 16 MiB")] {
+        let mut bytes = vec![0; size as usize];
+        bytes.extend_from_slice(b"PK\x05\x06\0\0\0\0\x01\0\x01\0");
+        bytes.extend_from_slice(&u32::to_le_bytes(size));
+        bytes.extend_from_slice(&[0; 6]);
+        match Archive::from_source(Box::new(bytes), Path::new("x.whl")).map(|_| ()) {
+            Err(Error::Structure { reason: found, .. }) => assert!(found.contains(reason), "{found}"),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 proptest! {

@@ -20,7 +20,7 @@ fn golden_bytes() {
     let (_, written) = write(folder.path(), entries(), options(2));
     assert_eq!(
         written.sha256.to_string(),
-        "294dd90a7e77b113af1ff42dc9d0b24d8025d6207b4a9e5e32e9d31bde77fcbe"
+        "64365d71a16a81eeac04fc2dd83575f5fd8f661288504d6d654408341b06af76"
     );
 }
 
@@ -54,10 +54,10 @@ fn entries_are_sorted_and_dist_info_is_last() {
         [
             "torch_fl/__init__.py",
             "torch_fl/a, \"b\"/grün.txt",
+            "torch_fl/build.json",
             "torch_fl/lib_cuda/libmixed.so",
             "torch_fl/lib_cuda/libnoise.so.1",
             "torch_fl/lib_cuda/libsmall.so",
-            "torch_fl/build.json",
             "torch_fl-2.13.0+cuda13.0.dist-info/METADATA",
             "torch_fl-2.13.0+cuda13.0.dist-info/WHEEL",
             "torch_fl-2.13.0+cuda13.0.dist-info/RECORD",
@@ -273,7 +273,7 @@ impl Source for Counted {
 }
 
 #[test]
-fn sources_are_opened_at_most_one_ahead() {
+fn one_source_is_open_at_a_time() {
     let open = Arc::new(AtomicUsize::new(0));
     let most = Arc::new(AtomicUsize::new(0));
     let mut all = dist_info();
@@ -288,16 +288,7 @@ fn sources_are_opened_at_most_one_ahead() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), all, options(2));
     assert_eq!(open.load(Ordering::SeqCst), 0);
-    assert!(most.load(Ordering::SeqCst) <= 2, "{most:?}");
-}
-
-#[test]
-fn an_opener_that_panics_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = ZipWriter::create(folder.path(), &name(), options(2)).unwrap();
-    let mut all = entries();
-    all.push(Entry::lazy("torch_fl/z", || -> io::Result<Vec<u8>> { panic!("on purpose") }));
-    assert!(matches!(writer.add_all(all), Err(Error::Worker { .. })));
+    assert_eq!(most.load(Ordering::SeqCst), 1);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! What every writer keeps: which paths came, in which order, with which hashes.
 
-use std::sync::mpsc::sync_channel;
-
 use super::Added;
 use crate::path::PathSet;
 use crate::record::{Record, RecordRow};
@@ -14,7 +12,7 @@ const SIGNATURES: [&str; 2] = ["RECORD.jws", "RECORD.p7s"];
 pub(crate) struct Ledger {
     dist_info: String,
     paths: PathSet,
-    last: Option<(u8, String)>,
+    last: Option<String>,
     rows: Vec<RecordRow>,
     /// An entry was begun and not recorded: it failed.
     open: Option<String>,
@@ -51,13 +49,12 @@ impl Ledger {
             return fail("belongs to another distribution's `.dist-info`");
         }
         self.paths.insert(&entry.path)?;
-        let key = (rank(entry), entry.path.clone());
         if let Some(last) = &self.last
-            && *last >= key
+            && key(last) >= key(&entry.path)
         {
-            return Err(Error::Order { member: key.1, previous: last.1.clone() });
+            return Err(Error::Order { member: entry.path.clone(), previous: last.clone() });
         }
-        self.last = Some(key);
+        self.last = Some(entry.path.clone());
         self.open = Some(entry.path.clone());
         Ok(())
     }
@@ -99,39 +96,7 @@ fn is_dist_info(path: &str) -> bool {
     path.split_once('/').is_some_and(|(top, _)| top.ends_with(".dist-info"))
 }
 
-fn rank(entry: &Entry) -> u8 {
-    if is_dist_info(&entry.path) { 2 } else { u8::from(entry.late) }
-}
-
-/// [`super::Writer::add_all`] over any `add`.
-pub(crate) fn add_all(
-    mut entries: Vec<Entry>,
-    add: &mut dyn FnMut(Entry) -> Result<Added, Error>,
-) -> Result<Vec<Added>, Error> {
-    entries.sort_by(|a, b| (rank(a), &a.path).cmp(&(rank(b), &b.path)));
-    let fail = |reason: String| Error::Worker { member: "all entries".to_owned(), reason };
-    std::thread::scope(|scope| {
-        // A channel without room: the thread holds one open source until the writer takes it, and opens
-        // the next then.
-        let (ready, queue) = sync_channel(0);
-        let work = move || {
-            for entry in entries {
-                let (entry, opened) = entry.prepare();
-                // Nobody listens any more if the writer failed; it says so itself.
-                if ready.send(entry).is_err() || !opened {
-                    break;
-                }
-            }
-        };
-        let opener = std::thread::Builder::new()
-            .name("open".to_owned())
-            .spawn_scoped(scope, work)
-            .map_err(|error| fail(format!("cannot start a thread: {error}")))?;
-        let added = queue.iter().map(add).collect::<Result<Vec<_>, _>>();
-        drop(queue);
-        match opener.join() {
-            Ok(()) => added,
-            Err(_) => added.and(Err(fail("opening a source panicked".to_owned()))),
-        }
-    })
+/// What the archive's order goes by: `.dist-info` is last.
+pub(crate) fn key(path: &str) -> (bool, &str) {
+    (is_dist_info(path), path)
 }

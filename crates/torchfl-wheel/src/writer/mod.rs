@@ -80,8 +80,8 @@ pub struct Written {
 
 /// Takes the files of a wheel one by one, and writes RECORD itself, as the last one.
 ///
-/// Entries must come in the archive's order: all files by path, then those marked [`Entry::late`] by path,
-/// then those in `.dist-info` by path (PEP 427 wants these at the physical end). [`Writer::add_all`] sorts.
+/// Entries must come in the archive's order: all files by path, then those in `.dist-info` by path (PEP 427
+/// wants these at the physical end). [`Writer::add_all`] sorts.
 /// Nothing appears at the destination before [`Writer::finish`] succeeds; a writer that is dropped, or
 /// whose `add` failed, leaves nothing.
 pub trait Writer {
@@ -91,9 +91,9 @@ pub trait Writer {
     /// Writes RECORD, checks the result and lets it appear.
     fn finish(self: Box<Self>) -> Result<Written, Error>;
 
-    /// Sorts the entries and adds them. While one is being written, the source of the next is opened on
-    /// another thread, so that unpacking and compressing overlap; never more than one ahead.
-    fn add_all(&mut self, entries: Vec<Entry>) -> Result<Vec<Added>, Error> {
-        ledger::add_all(entries, &mut |entry| self.add(entry))
+    /// Sorts the entries and adds them.
+    fn add_all(&mut self, mut entries: Vec<Entry>) -> Result<Vec<Added>, Error> {
+        entries.sort_by(|a, b| ledger::key(&a.path).cmp(&ledger::key(&b.path)));
+        entries.into_iter().map(|entry| self.add(entry)).collect()
     }
 }

@@ -17,7 +17,7 @@ use crate::{Archive, Entry, Error, FileSource, Sha256, Source, WheelName, verify
 /// Writes `FOLDER/NAME.whl`.
 ///
 /// The bytes depend on the entries and [`Options::compression`] only. The file is written under another
-/// name in the same folder, read back by [`verify()`]'s checks, and renamed.
+/// name in the same folder, read back by [`verify()`]'s checks, synced, and renamed.
 pub struct ZipWriter {
     name: WheelName,
     path: PathBuf,
@@ -206,7 +206,11 @@ impl Writer for ZipWriter {
         let file = file.into_inner().map_err(|error| Error::io("write", &path)(error.into_error()))?;
         let source = file.reopen().and_then(FileSource::new).map_err(Error::io("read", &path))?;
         let checked = verify::check(&Archive::from_source(Box::new(source), &path)?, &name, options.threads)?;
+        // Without this a crash could leave the new name in front of bytes that never reached the disk.
+        file.as_file().sync_all().map_err(Error::io("write", &path))?;
         file.persist(&path).map_err(|error| Error::io("rename to", &path)(error.error))?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs_err::File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync", folder))?;
         Ok(Written { bytes: position, sha256: checked.sha256 })
     }
 }

@@ -78,7 +78,7 @@ fn of_size(divisor: usize) -> Vec<Entry> {
     mixed.extend(code(700_000 / divisor));
     let mut entries = vec![
         Entry::bytes("torch_fl/__init__.py", ""),
-        Entry::bytes("torch_fl/build.json", "{}\n").late(),
+        Entry::bytes("torch_fl/build.json", "{}\n"),
         Entry::bytes("torch_fl/a, \"b\"/grün.txt", "x"),
         Entry::bytes("torch_fl/lib_cuda/libmixed.so", mixed).executable(true),
         Entry::bytes("torch_fl/lib_cuda/libnoise.so.1", noise(2_300_000 / divisor)).executable(true),
