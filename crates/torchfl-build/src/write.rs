@@ -93,29 +93,26 @@ impl Plan {
 
     fn metadata(&self) -> Result<String, Error> {
         let parts = &self.parts;
-        let mut metadata = Metadata::new(parts.metadata_version, "torch_fl", &parts.name.version);
+        let mut metadata = Metadata::new(MetadataVersion::V2_4, "torch_fl", &parts.name.version);
         metadata.push("Summary", format!("PyTorch's flagos device on {}", parts.title));
         metadata.push("Keywords", "pytorch,machine learning,accelerator");
         if let Some(range) = &parts.requires_python {
             metadata.push("Requires-Python", range);
         }
-        // Fields of PEP 639, which 2.3 does not have.
-        if parts.metadata_version == MetadataVersion::V2_4 {
-            // The expression speaks for the whole wheel: without the vendor's there is none.
-            if let Some(vendor) = &parts.licence_expression {
-                let both = if vendor == OWN { OWN.to_owned() } else { format!("{OWN} AND ({vendor})") };
-                metadata.push("License-Expression", both);
-            }
-            metadata.push("License-File", "LICENSE");
-            for licence in &parts.licence_files {
-                metadata.push("License-File", &licence.to);
-            }
+        // The expression speaks for the whole wheel: without the vendor's there is none.
+        if let Some(vendor) = &parts.licence_expression {
+            let both = if vendor == OWN { OWN.to_owned() } else { format!("{OWN} AND ({vendor})") };
+            metadata.push("License-Expression", both);
+        }
+        metadata.push("License-File", "LICENSE");
+        for licence in &parts.licence_files {
+            metadata.push("License-File", &licence.to);
         }
         for line in &self.requires {
             metadata.push("Requires-Dist", line);
         }
         metadata.set_markdown(package::README);
-        Ok(metadata.render()?)
+        Ok(metadata.to_version(parts.metadata_version).render()?)
     }
 }
 
