@@ -1,5 +1,7 @@
 """The carrier: `python -m torch_fl`, `activate.pth`, and the ways in which programs start Python."""
 
+import subprocess
+
 
 import pytest
 from environment import REPOSITORY
@@ -279,3 +281,48 @@ say([errors, where()])
     ).said
     assert said[0] == []
     sim.assert_planned(said[1])
+
+
+@pytest.mark.parametrize("module", ["json", "ctypes", "hashlib", "importlib.metadata"])
+def test_another_thread_may_import_what_the_bootstrap_needs(sim, module):
+    """The import system asks a finder with its global lock held: one that imports then can wait for ever."""
+    text = """
+import threading
+thread = threading.Thread(target=__import__, args=(sys.argv[1],))
+thread.start()
+import torch
+thread.join()
+say(where())
+"""
+    # The tests' own prelude imports json: here the program must be the first to do so.
+    program = sim.program.parent / "first.py"
+    program.write_text("import sys\n" + text.replace("say(where())", "print(torch.__file__)"))
+    for _ in range(3):
+        assert "torch" in sim.command("-m", "torch_fl", program, module, timeout=60).ok().out
+
+
+def test_torch_and_torch_fl_imported_at_once_by_two_threads(sim):
+    text = """
+import threading, time
+errors = []
+def go(name, delay):
+    time.sleep(delay)
+    try:
+        __import__(name)
+    except BaseException as error:
+        errors.append(repr(error))
+threads = [threading.Thread(target=go, args=(name, delay)) for name, delay in (("torch_fl", 0.0), ("torch", float(sys.argv[1])))]
+[t.start() for t in threads]
+[t.join() for t in threads]
+say([errors, where()])
+"""
+    for delay in ("0", "0.002", "0.01"):
+        said = sim.run(text, delay, options=["-m", "torch_fl"], timeout=60).said
+        assert said[0] == []
+        sim.assert_planned(said[1])
+
+
+def test_the_runner_with_its_streams_closed(sim):
+    for closed in ("1>&-", "2>&-"):
+        done = subprocess.run(["sh", "-c", f"'{sim.python}' -m torch_fl -c 1 {closed}"], env=sim.environ())
+        assert done.returncode == 0, closed

@@ -37,8 +37,9 @@ def main():
     gate = os.path.join(_boot.HOME, "gate")
     old = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = gate + os.pathsep + old if old else gate
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # closed, as daemons have them
+            stream.flush()
     os.execv(sys.executable, command())
 
 

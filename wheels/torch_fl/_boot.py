@@ -1,10 +1,10 @@
 """The bootstrap: executes build.json when `torch` is imported. It has no policy of its own.
 
 One finder for the one name `torch` stands in front of `sys.meta_path`. It finds the installed torch
-through all other finders, has everything checked (`_plan.py`), and returns the real spec, or for a
-core swap that of a facade (`_facade.py`), with its loader wrapped once. The wrapper opens the
-libraries of build.json by path, in order, lets torch's own loader run, and compares the mapped
-files with the plan.
+through all other finders and returns its spec with the loader wrapped once. The wrapper has everything
+checked (`_plan.py`), for a core swap turns the spec into that of a facade (`_facade.py`), opens the
+libraries of build.json by path, in order, lets torch's own loader run, and compares the mapped files
+with the plan.
 
 A failure before the first library is opened leaves the finder neutral: a later `import torch` gets
 the installed torch, untouched. After it, every later `import torch` raises the same error.
@@ -15,7 +15,7 @@ this file. It is `torch_fl._boot` whether the package or, without the package, `
 
 import os
 import sys
-from _thread import get_ident
+from _thread import RLock, get_ident
 
 # The codes of BootError:
 #   001 build.json absent, unreadable, of another schema    008 a library does not open
@@ -94,7 +94,11 @@ class Finder:
         return self.build["python"] in (None, sys.implementation.cache_tag)
 
     def find_spec(self, name, path=None, target=None):
-        """Find torch. What is wrong is raised by the import, not here: many only ask whether it exists."""
+        """Find torch. What is wrong is raised by the import, not here: many only ask whether it exists.
+
+        The import system asks with its global lock held, so nothing is imported here: another thread may
+        hold the lock of the module that we need, and wait for the global one.
+        """
         if name != "torch":
             return None
         asked = self._asking.get(get_ident())
@@ -105,20 +109,30 @@ class Finder:
         try:
             if self.error is not None:
                 raise self.error
-            if self.redirect == "off" or not self.fits():
-                spec = None
-            else:
-                spec = self.locate(target)
-            if spec is None:
-                self.leave()  # else importlib would go on to the carrier, which would come back here
-                return None
-            plan = sibling("_plan").Plan(self, os.path.dirname(spec.origin)).settle()
-            if plan.facade is not None:
-                spec = self._ask([plan.facade], plan.facade, target)
+            spec = None if self.redirect == "off" else self.locate(target)
         except Exception as error:
-            return _refusal(self, error)
-        spec.loader = _Loader(self, plan, spec.loader)
+            return type(sys.__spec__)("torch", _Refusal(self, error))
+        if spec is None:
+            self.leave()  # else importlib would go on to the carrier, which would come back here
+            return None
+        spec.loader = _Loader(self, spec.loader)
         return spec
+
+    def settle(self, spec, real):
+        """The checks and the facade: the plan for the torch of `spec`, and the loader that will run it.
+
+        For another interpreter than the build's there is no plan: it gets the installed torch.
+        """
+        if not self.fits():
+            self.leave()
+            return None, real
+        plan = sibling("_plan").Plan(self, os.path.dirname(spec.origin)).settle()
+        if plan.facade is not None:
+            facade = self._ask([plan.facade], plan.facade, None)
+            spec.origin, spec.cached = facade.origin, facade.cached
+            spec.submodule_search_locations = facade.submodule_search_locations
+            real = facade.loader
+        return plan, real
 
     def locate(self, target=None):
         """The spec of the installed torch, or None. A facade in front of it is looked through."""
@@ -130,8 +144,7 @@ class Finder:
 
     def _ask(self, path, site, target):
         """The others' first answer that is a package of files, no carrier, and lies in `site` if given."""
-        from importlib.machinery import PathFinder
-
+        PathFinder = sys.modules["_frozen_importlib_external"].PathFinder
         me = get_ident()
         outer = self._asking.get(me)
         self._asking[me] = path, site
@@ -239,6 +252,12 @@ class Finder:
     def _adopt(self, module):
         """Accept a torch that was imported first, if every library is the planned one all the same."""
         try:
+            if not getattr(module, "__file__", None):
+                raise BootError(
+                    "E-BOOT-002",
+                    f"sys.modules has a torch that comes from no file: {module!r}",
+                    "import torch_fl before whatever puts a stand-in for torch there",
+                )
             folder = os.path.dirname(os.path.abspath(module.__file__))
             if is_facade(os.path.dirname(folder)):
                 folder = os.path.dirname(os.readlink(os.path.join(folder, "__init__.py")))
@@ -252,20 +271,38 @@ class Finder:
 
 
 class _Loader:
-    """The real loader, wrapped once; torch itself sees the real one."""
+    """The real loader, wrapped once; torch itself sees the real one.
 
-    def __init__(self, finder, plan, real):
-        self._finder, self._plan, self._real = finder, plan, real
+    `create_module` comes after the search and before the module gets its attributes from the spec, with no
+    lock held but torch's own: the place for all that needs other modules, and for the facade.
+    """
+
+    def __init__(self, finder, real):
+        self._finder, self._plan, self._real = finder, None, real
+        self._settled = False
 
     def __getattr__(self, name):
         return getattr(self._real, name)
 
     def create_module(self, spec):
+        finder = self._finder
+        try:
+            self._plan, self._real = finder.settle(spec, self._real)
+            self._settled = True
+        except Exception:
+            if finder.error is None:
+                finder.leave()
+            raise
         return self._real.create_module(spec)
 
     def exec_module(self, module):
+        if not self._settled:  # a loader of somebody else around this one, that makes modules itself
+            self.create_module(module.__spec__)
         module.__spec__.loader = module.__loader__ = self._real
-        self._finder.load(module, self._real, self._plan)
+        if self._plan is None:
+            self._real.exec_module(module)
+        else:
+            self._finder.load(module, self._real, self._plan)
 
 
 class _Refusal:
@@ -283,27 +320,25 @@ class _Refusal:
         raise self._error.with_traceback(None)
 
 
-def _refusal(finder, error):
-    from importlib.machinery import ModuleSpec
-
-    return ModuleSpec("torch", _Refusal(finder, error))
+_siblings = RLock()  # two threads may come at once: the second waits until the module is whole
 
 
 def sibling(name):
     """The module `torch_fl.NAME` from the file beside this one, without importing the package."""
     full = "torch_fl." + name
-    if full not in sys.modules:
-        from importlib.util import module_from_spec, spec_from_file_location
+    with _siblings:
+        if full not in sys.modules:
+            from importlib.util import module_from_spec, spec_from_file_location
 
-        spec = spec_from_file_location(full, os.path.join(HOME, name + ".py"))
-        module = module_from_spec(spec)
-        sys.modules[full] = module
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[full]
-            raise
-    return sys.modules[full]
+            spec = spec_from_file_location(full, os.path.join(HOME, name + ".py"))
+            module = module_from_spec(spec)
+            sys.modules[full] = module
+            try:
+                spec.loader.exec_module(module)
+            except BaseException:
+                del sys.modules[full]
+                raise
+        return sys.modules[full]
 
 
 def is_gate(entry):
@@ -331,7 +366,8 @@ def carry_on_path():
     """
     gate = os.path.join(HOME, "gate")
     if not any(is_gate(entry) and same(entry, gate) for entry in sys.path):
-        own = bool(sys.path) and not os.path.exists(os.path.join(sys.path[0], "torch"))
+        first = sys.path[0] if sys.path else None
+        own = isinstance(first, str) and not os.path.exists(os.path.join(first, "torch"))
         sys.path.insert(1 if own else 0, gate)
 
 

@@ -192,11 +192,11 @@ def publish(tree, folder):
         os.makedirs(above, 0o700, exist_ok=True)
         _sweep(above)
         draft = f"{folder}.{os.getpid()}-{time.monotonic_ns():x}.new"
-        _lay(tree, draft)
         try:
+            _lay(tree, draft)
             os.rename(draft, folder)
         except OSError:
-            _remove(draft)
+            _remove(draft)  # also on a full disk: nothing may stay
             if not os.path.isdir(folder):
                 raise
             _lay(_wrong_links(tree, folder), folder)  # another process published it first

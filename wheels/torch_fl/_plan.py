@@ -299,6 +299,8 @@ class Plan:
     def _explain(self, path, error):
         wrong = differing_pins(self.build["provided"])
         hint = "install what the message names, or its SDK, or put its folder into LD_LIBRARY_PATH"
+        if str(error).startswith(path) and ("ELF" in str(error) or "too short" in str(error)):  # the file itself
+            hint = "install torch_fl again: pip install --force-reinstall --no-deps WHEEL"
         note = ""
         if wrong:
             note = "; " + "; ".join(f"{name} {have} is installed, {pin} is pinned" for name, have, pin in wrong)

@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(parsed.get("hip"), None);
         assert_eq!(parsed.get("xpu"), None);
         assert!(!parsed.is_cpu());
-        let markers = ["\"13.0\"".to_owned(), "maca".to_owned()];
-        assert_eq!(parsed.lacks(&markers), Some("maca"));
+        let markers = ["\"13.0\"".to_owned(), "acme".to_owned()];
+        assert_eq!(parsed.lacks(&markers), Some("acme"));
     }
 }

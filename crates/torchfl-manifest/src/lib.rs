@@ -132,7 +132,7 @@ impl Error {
                 Some(format!("there are {}", known.join(", ")))
             }
             Self::Local { .. } => Some(
-                "write it without the `+`: letters and digits parted by dots, such as metax3.8.1".to_owned(),
+                "write it without the `+`: letters and digits parted by dots, such as acme3.8.1".to_owned(),
             ),
             Self::SdkRoot { .. } => {
                 Some("give an absolute folder of the target machine, such as /opt/sdk".to_owned())
@@ -141,7 +141,7 @@ impl Error {
                 Some("say where it lies on the target machine: --sdk-root FOLDER".to_owned())
             }
             Self::Name { .. } => {
-                Some("name it after the vendor, `metax`, or vendor-variant, `metax-slim`".to_owned())
+                Some("name it after the vendor, `acme`, or vendor-variant, `acme-slim`".to_owned())
             }
         }
     }

@@ -106,15 +106,15 @@ record! {
     pub struct Sdk {
         /// The SDK's version. The wheel's local version is `<vendor><version>[.<variant>]`.
         pub version: Option<Spanned<LocalVersion>>,
-        /// Where the SDK may lie, the likeliest place first: `{ env = "MACA_PATH" }` for an environment variable that
-        /// holds the folder, or `{ path = "/opt/maca" }`. `{sdk}` in a search path stands for the first `path`:
+        /// Where the SDK may lie, the likeliest place first: `{ env = "ACME_HOME" }` for an environment variable that
+        /// holds the folder, or `{ path = "/opt/acme" }`. `{sdk}` in a search path stands for the first `path`:
         /// the wheel is for other machines, so the environment of the build does not count.
         #[schemars(default)]
         pub roots: Vec<Root>,
     }
 }
 
-/// A place where an SDK lies: `{ env = "MACA_PATH" }` or `{ path = "/opt/maca" }`.
+/// A place where an SDK lies: `{ env = "ACME_HOME" }` or `{ path = "/opt/acme" }`.
 #[derive(Debug, Clone, PartialEq, Eq, schemars::JsonSchema)]
 #[schemars(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Root {

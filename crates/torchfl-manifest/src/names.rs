@@ -6,7 +6,7 @@ use crate::decode::{Complaint, Context, Field, Name, Node, choice, name};
 use crate::problem::nearest;
 
 name! {
-    /// `metax`: lower-case letters and digits, a letter first. It starts the wheel's local version.
+    /// `acme`: lower-case letters and digits, a letter first. It starts the wheel's local version.
     pub struct Slug("short name", "E-MAN-020", slug)
 }
 name! {
@@ -315,7 +315,7 @@ const TAKEN: [&str; 4] = ["gate", "lib", "overlay", "__pycache__"];
 fn folder_name(text: &str) -> Result<(), Complaint> {
     let good = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     if text.is_empty() || !good {
-        let message = format!("{text:?} is no folder name: letters, digits, `_` and `-`, such as lib_metax");
+        let message = format!("{text:?} is no folder name: letters, digits, `_` and `-`, such as lib_acme");
         return Err(Complaint::new(message));
     }
     if TAKEN.contains(&text) {

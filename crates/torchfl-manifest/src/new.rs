@@ -9,7 +9,7 @@ use crate::{Error, Manifest};
 /// A manifest with its keys explained, most of them still to be filled in.
 const TEMPLATE: &str = include_str!("template.toml");
 
-/// The text of a starting manifest for `name`, `metax` or `metax-slim`; it parses, and [`crate::check`] lists what
+/// The text of a starting manifest for `name`, `acme` or `acme-slim`; it parses, and [`crate::check`] lists what
 /// is missing. With `from`, the text of another manifest (and its origin, for messages), everything but the names
 /// is taken from there, comments too.
 ///

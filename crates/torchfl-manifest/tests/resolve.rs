@@ -103,11 +103,11 @@ fn requests_that_cannot_be_met() {
     let local = |tag: &str| failure(&Request { local: Some(tag.to_owned()), ..Request::default() });
     insta::assert_snapshot!(local("metax+x"), @r##"
         E-MAN-103: `metax+x` is no local version: "metax+x" holds a `+`: a version has one, and the tool writes it
-        hint: write it without the `+`: letters and digits parted by dots, such as metax3.8.1
+        hint: write it without the `+`: letters and digits parted by dots, such as acme3.8.1
         "##);
     insta::assert_snapshot!(local(""), @r##"
         E-MAN-103: `` is no local version: "" has an empty part: PEP 440 wants a letter or digit on each side of a `.`
-        hint: write it without the `+`: letters and digits parted by dots, such as metax3.8.1
+        hint: write it without the `+`: letters and digits parted by dots, such as acme3.8.1
         "##);
     let sdk = |root: &str| failure(&Request { sdk_root: Some(root.into()), ..Request::default() });
     insta::assert_snapshot!(sdk("opt/maca"), @r##"

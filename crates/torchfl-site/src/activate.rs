@@ -12,7 +12,8 @@ use serde::Serialize;
 
 use crate::{Environment, Error};
 
-const NAME: &str = "torch_fl_activate.pth";
+// Python runs them in the order of their names, and ours must come before one that imports torch.
+const NAME: &str = "00-torch_fl.pth";
 
 /// What `activate` or `deactivate` did.
 #[derive(Debug, Clone, Serialize)]

@@ -29,7 +29,7 @@ fn the_switch_is_written_once_and_removed_once() {
     let here = environment(site.path(), true);
     let changes = [activate(&here, "import torch_fl\n"), activate(&here, "import torch_fl\n")];
     assert_eq!(changes.map(|switch| switch.unwrap().changed), [true, false]);
-    assert_eq!(files(site.path()), ["torch_fl_activate.pth"]);
+    assert_eq!(files(site.path()), ["00-torch_fl.pth"]);
     let changes = [deactivate(&here), deactivate(&here)];
     assert_eq!(changes.map(|switch| switch.unwrap().changed), [true, false]);
     assert!(files(site.path()).is_empty());
@@ -49,7 +49,7 @@ fn without_the_wheel_it_is_not_written_but_removed() {
 #[test]
 fn a_file_that_is_somebody_elses_stays() {
     let site = TempDir::new().unwrap();
-    let file = site.path().join("torch_fl_activate.pth");
+    let file = site.path().join("00-torch_fl.pth");
     fs_err::write(&file, "import mine\n").unwrap();
     let here = environment(site.path(), true);
     assert_eq!(activate(&here, "import torch_fl\n").unwrap_err().code(), "E-SITE-005");
@@ -65,6 +65,6 @@ fn a_file_that_cannot_be_read_or_written() {
     assert_eq!(error.code(), "E-SITE-007");
     assert!(!error.to_string().contains(".torchfl-"), "{error}");
     // A folder under the name of the file.
-    fs_err::create_dir(site.path().join("torch_fl_activate.pth")).unwrap();
+    fs_err::create_dir(site.path().join("00-torch_fl.pth")).unwrap();
     assert_eq!(deactivate(&environment(site.path(), true)).unwrap_err().code(), "E-SITE-006");
 }

@@ -229,7 +229,7 @@ mod tests {
         let cuda = Some(("cuda".to_owned(), "13.0".to_owned()));
         assert_eq!(assignment("cuda: Optional[str] = '13.0'"), cuda);
         assert_eq!(assignment("cuda = '13.0'"), cuda);
-        assert_eq!(assignment("maca"), None);
+        assert_eq!(assignment("acme"), None);
         assert_eq!(assignment("a = b'c'"), None);
     }
 }

@@ -42,22 +42,22 @@ fn on_and_off_again() {
     insta::assert_snapshot!(run(&context, "activate"), @r"
     exit: 0
     --- stdout
-    [DIR]/venv/lib/python3.X/site-packages/torch_fl_activate.pth: written; `import torch` now runs on torch_fl in every program
+    [DIR]/venv/lib/python3.X/site-packages/00-torch_fl.pth: written; `import torch` now runs on torch_fl in every program
     --- stderr
     ");
-    let file = site.join("torch_fl_activate.pth");
+    let file = site.join("00-torch_fl.pth");
     let line = include_str!("../../../../wheels/torch_fl/activate.pth");
     assert_eq!(fs_err::read_to_string(&file).unwrap(), line);
     insta::assert_snapshot!(run(&context, "activate"), @r"
     exit: 0
     --- stdout
-    [DIR]/venv/lib/python3.X/site-packages/torch_fl_activate.pth: is there already
+    [DIR]/venv/lib/python3.X/site-packages/00-torch_fl.pth: is there already
     --- stderr
     ");
     insta::assert_snapshot!(run(&context, "deactivate"), @r"
     exit: 0
     --- stdout
-    [DIR]/venv/lib/python3.X/site-packages/torch_fl_activate.pth: removed
+    [DIR]/venv/lib/python3.X/site-packages/00-torch_fl.pth: removed
     --- stderr
     ");
     assert_eq!(names(&site), before);
@@ -65,7 +65,7 @@ fn on_and_off_again() {
     exit: 0
     --- stdout
     {
-      "file": "[DIR]/venv/lib/python3.X/site-packages/torch_fl_activate.pth",
+      "file": "[DIR]/venv/lib/python3.X/site-packages/00-torch_fl.pth",
       "changed": false
     }
     --- stderr
@@ -83,17 +83,14 @@ fn everybody_can_read_the_switch() {
     shell.args(["-c", "umask 077; exec \"$@\"", "sh"]).arg(command.get_program()).args(command.get_args());
     let output = shell.current_dir(context.path("")).output().unwrap();
     assert!(output.status.success(), "{}", context.show(&output));
-    assert_eq!(
-        fs_err::metadata(site.join("torch_fl_activate.pth")).unwrap().permissions().mode() & 0o777,
-        0o644
-    );
+    assert_eq!(fs_err::metadata(site.join("00-torch_fl.pth")).unwrap().permissions().mode() & 0o777, 0o644);
 }
 
 #[test]
 fn an_older_switch_is_brought_up_to_date() {
     let context = Context::new();
     let site = with_torch_fl(&context);
-    let file = site.join("torch_fl_activate.pth");
+    let file = site.join("00-torch_fl.pth");
     fs_err::write(&file, "import torch_fl_gate\n").unwrap();
     context.stdout("activate --python venv/bin/python");
     assert!(fs_err::read_to_string(&file).unwrap().contains("torchfl activate"));
@@ -103,14 +100,14 @@ fn an_older_switch_is_brought_up_to_date() {
 fn somebody_elses_file_is_left_alone() {
     let context = Context::new();
     let site = with_torch_fl(&context);
-    fs_err::write(site.join("torch_fl_activate.pth"), "import mine\n").unwrap();
+    fs_err::write(site.join("00-torch_fl.pth"), "import mine\n").unwrap();
     insta::assert_snapshot!(run(&context, "activate"), @r"
     exit: 2
     --- stdout
     --- stderr
     E-SITE-005
 
-      x [DIR]/venv/lib/python3.X/site-packages/torch_fl_activate.pth exists and was not written by `torchfl activate`
+      x [DIR]/venv/lib/python3.X/site-packages/00-torch_fl.pth exists and was not written by `torchfl activate`
       help: look at the file, and move it away if it may go
     ");
     insta::assert_snapshot!(run(&context, "deactivate"), @r"
@@ -119,10 +116,10 @@ fn somebody_elses_file_is_left_alone() {
     --- stderr
     E-SITE-005
 
-      x [DIR]/venv/lib/python3.X/site-packages/torch_fl_activate.pth exists and was not written by `torchfl activate`
+      x [DIR]/venv/lib/python3.X/site-packages/00-torch_fl.pth exists and was not written by `torchfl activate`
       help: look at the file, and move it away if it may go
     ");
-    assert_eq!(fs_err::read_to_string(site.join("torch_fl_activate.pth")).unwrap(), "import mine\n");
+    assert_eq!(fs_err::read_to_string(site.join("00-torch_fl.pth")).unwrap(), "import mine\n");
 }
 
 #[test]
@@ -141,7 +138,7 @@ fn an_environment_without_torch_fl() {
     insta::assert_snapshot!(run(&context, "deactivate"), @r"
     exit: 0
     --- stdout
-    [DIR]/venv/lib/python3.X/site-packages/torch_fl_activate.pth: is not there
+    [DIR]/venv/lib/python3.X/site-packages/00-torch_fl.pth: is not there
     --- stderr
     ");
     insta::assert_snapshot!(run(&context, "facade out"), @r"
@@ -214,7 +211,7 @@ fn site_packages_that_cannot_be_written() {
     --- stderr
     E-SITE-007
 
-      x cannot write [DIR]/venv/lib/python3.X/site-packages/torch_fl_activate.pth
+      x cannot write [DIR]/venv/lib/python3.X/site-packages/00-torch_fl.pth
       `-> entity not found
       help: run it as the user who installs packages there
     ");
