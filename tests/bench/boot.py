@@ -32,7 +32,7 @@ def sample(folder):
     from environment import Sim
 
     environment = Sim(folder / "sim", "core").copy(folder / "boot")
-    return "the sample vendor", environment.python, environment.facts["environ"]
+    return "the sample vendor", environment.python, environment.environ()
 
 
 def run(folder, root, processes, paper):
@@ -46,10 +46,10 @@ def run(folder, root, processes, paper):
         lines = measure(python, DRIVER, env=environ).out.splitlines()
         said.append(json.loads(next(line for line in lines if line.startswith("SAID "))[5:]))
     own, unit, apart = (statistics.median(entry[name] for entry in said[1:]) for name in ("own", "unit", "apart"))
-    # 5 ms is for a machine whose thousand calls of stat take 1 ms or less; one with other work is slower at both.
-    fair = statistics.median(entry["own"] / max(1, entry["unit"]) for entry in said[1:])
+    # What tests/boot holds it to: a machine with other work is slower at calls of stat as well.
+    scaled = statistics.median(entry["own"] / max(1, entry["unit"]) for entry in said[1:])
     paper.part(f"The bootstrap's own code in a warm import, over {what}")
-    paper.line(f"CPU, median of {processes} processes", own, f"{own:.2f} ms")
+    paper.gate(f"CPU, median of {processes} processes", own, f"{own:.2f} ms", "at most 5 ms", own <= 5)
     paper.line("the machine meanwhile", unit, f"a thousand calls of stat take {unit:.2f} ms")
-    paper.gate("CPU on a machine where they take 1 ms", fair, f"{fair:.2f} ms", "at most 5 ms", fair <= 5)
+    paper.line("scaled to a machine where they take 1 ms", scaled, f"{scaled:.2f} ms")
     paper.line("beside it", apart, f"{apart:.0f} ms of dlopen and torch itself")

@@ -138,6 +138,7 @@ def main():
 
     command = f"make bench ({given.rounds} round{'s' * (given.rounds > 1)})"
     print(f"Machine: {words}\nCommand: {command}\nInput: {vendor.name}, {members} members in the wheel")
+    print(f"Front: {front.name if front else 'none, so the wheels hold all headers'}")
     print(f"Peaks below {floor() / MIB:.0f} MiB cannot be seen.\n\n{paper.text()}")
     if given.json:
         figures = {
