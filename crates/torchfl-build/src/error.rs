@@ -17,6 +17,8 @@ pub enum Error {
     #[error("cannot write build.json")]
     Json(#[from] serde_json::Error),
 
+    #[error("{path} is neither a file nor a folder", path = .path.display())]
+    Special { path: PathBuf },
     #[error("{path} holds no torch: there is no torch/version.py", path = .path.display())]
     NotTorch { path: PathBuf },
     #[error("{tree}: {path} is not UTF-8 text", tree = .tree.display())]
@@ -112,6 +114,7 @@ impl Error {
             Self::Shim { .. } => "E-BLD-028",
             Self::NoFolder { .. } => "E-BLD-029",
             Self::NoSuchPart { .. } => "E-BLD-030",
+            Self::Special { .. } => "E-BLD-031",
         }
     }
 
@@ -131,7 +134,7 @@ impl Error {
                 format!("give its value: [torch] attributes = {{ {name} = \"…\" }}")
             }
             Self::FrontRelease { wanted, .. } => format!("give --front the stock torch {wanted}"),
-            Self::NotTorch { .. } => {
+            Self::NotTorch { .. } | Self::Special { .. } => {
                 "name a torch wheel, or the site-packages folder that torch is installed in".into()
             }
             Self::Unpinned { dist, .. } => {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::Arc;
 
-use fs_err as fs;
 use serde::Serialize;
 use torchfl_elf::{Edit, FileAt, Tag};
 use torchfl_manifest::resolve::{Open, OpenFrom};
@@ -241,7 +240,7 @@ fn front(path: &Path, resolved: &Resolved) -> Result<Tree, Error> {
 /// The plugin finds the bundle's libraries open; its own path names only their folder, never a build machine's.
 fn plugin(path: &Path, resolved: &Resolved) -> Result<Library, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let file = FileAt::new(fs::File::open(path)?.into_parts().0)?;
+    let file = FileAt::open(path)?;
     let value = format!("$ORIGIN:$ORIGIN/../{}", resolved.bundle.dir);
     let edit = Edit::Set { tag: elf_tag(resolved), value };
     libraries::planned(&name, &path.to_string_lossy(), Arc::new(file), &edit)

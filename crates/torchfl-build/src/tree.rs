@@ -2,7 +2,7 @@
 //!
 //! Paths are those below site-packages (`torch/lib/libc10.so`), with `/` between parts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use fs_err as fs;
 use sha2::{Digest, Sha256};
 use torchfl_elf::FileAt;
-use torchfl_wheel::{Archive, WheelName};
+use torchfl_wheel::{Archive, Tag, Version, WheelFile, WheelName, normalize_name};
 
 use crate::{Error, VersionPy};
 
@@ -46,13 +46,19 @@ impl fmt::Debug for Tree {
 impl Tree {
     /// Opens a wheel file, a site-packages folder, or a `torch` folder inside one.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        if fs::metadata(path).map_err(Error::Io)?.is_dir() { Self::folder(path) } else { Self::archive(path) }
+        match fs::metadata(path).map_err(Error::Io)? {
+            facts if facts.is_dir() => Self::folder(path),
+            facts if facts.is_file() => Self::archive(path),
+            // Never opened: a FIFO would wait for a writer.
+            _ => Err(Error::Special { path: path.to_owned() }),
+        }
     }
 
     fn archive(path: &Path) -> Result<Self, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let wheel = name.parse::<WheelName>()?;
         let archive = Archive::open(path)?;
+        check_name(&archive, &wheel)?;
         let files = archive
             .members()
             .iter()
@@ -188,6 +194,40 @@ impl Tree {
         }
         Ok(hex(&hash.finalize()))
     }
+}
+
+/// Refuses a wheel whose file name is not what the wheel says of itself: the plan goes by the name. The platform is not
+/// compared: packagers rename `linux_…` to `manylinux_…` alone, and the libraries show their machine themselves.
+fn check_name(archive: &Archive, name: &WheelName) -> Result<(), Error> {
+    let disagree = |what, found: &str, expected: String| {
+        Err(torchfl_wheel::Error::Disagree {
+            file: archive.path().to_owned(),
+            what,
+            found: found.to_owned(),
+            expected,
+        }
+        .into())
+    };
+    let folder = archive.dist_info()?;
+    let same = folder.trim_end_matches(".dist-info").split_once('-').is_some_and(|(dist, version)| {
+        normalize_name(dist) == normalize_name(&name.distribution)
+            && version.parse::<Version>().is_ok_and(|version| version == name.version)
+    });
+    if !same {
+        return disagree("the folder in the wheel", folder, name.dist_info());
+    }
+    let text = archive.read(&format!("{folder}/WHEEL"), TEXT_LIMIT)?;
+    let inside = WheelFile::parse(&text, &format!("{}: WHEEL", archive.path().display()))?.tags;
+    let interpreters = |tags: &mut dyn Iterator<Item = Tag>| -> BTreeSet<String> {
+        tags.map(|tag| format!("{}-{}", tag.python, tag.abi)).collect()
+    };
+    let (found, expected) =
+        (interpreters(&mut inside.into_iter()), interpreters(&mut name.tags().into_iter()));
+    if found != expected {
+        let list = |tags: BTreeSet<String>| tags.into_iter().collect::<Vec<_>>().join(" ");
+        return disagree("the tags in WHEEL", &list(found), list(expected));
+    }
+    Ok(())
 }
 
 /// sha256 of bytes, as hex.

@@ -16,6 +16,19 @@ pub(crate) enum Existing {
     Replace,
 }
 
+/// Refuses a path that a rename must not put a file in the place of: a folder, where it fails when all else is done, a
+/// FIFO, a device.
+pub(crate) fn check_replaceable(path: &Path) -> Result<(), Failure> {
+    let what = match fs_err::metadata(path) {
+        Ok(facts) if facts.is_dir() => "a folder",
+        Ok(facts) if !facts.is_file() => "a FIFO or a device",
+        // A file, or nothing. Other faults show when it is written.
+        _ => return Ok(()),
+    };
+    let hint = "move it away, or choose another place";
+    Err(Error::NotFile { path: path.to_owned(), what, hint }.into())
+}
+
 /// A file that is written, under another name in its folder.
 #[derive(Debug)]
 pub(crate) struct Draft {
@@ -29,6 +42,7 @@ impl Draft {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot write {}: {}", path.display(), error.kind()))
         };
+        check_replaceable(path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut file = tempfile::Builder::new()
             .prefix(".torchfl-")
@@ -50,7 +64,10 @@ impl Draft {
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(Error::Exists { path }.into())
             }
-            Err(error) => Err(error.error.into()),
+            Err(error) => {
+                let kind = error.error.kind();
+                Err(io::Error::new(kind, format!("cannot write {}: {kind}", path.display())).into())
+            }
         }
     }
 }

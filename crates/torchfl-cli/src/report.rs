@@ -117,6 +117,10 @@ pub(crate) enum Error {
     Io(#[from] io::Error),
     #[error("cannot write the answer as JSON")]
     Json(#[from] serde_json::Error),
+    #[error("{path} is {what}", path = .path.display())]
+    NotFile { path: PathBuf, what: &'static str, hint: &'static str },
+    #[error("and {count} more mistakes")]
+    More { count: usize },
     #[error("{path} exists", path = .path.display())]
     Exists { path: PathBuf },
     #[error("{path} is neither an ELF file nor a wheel", path = .path.display())]
@@ -133,6 +137,8 @@ impl Error {
             Self::Exists { .. } => "E-CLI-003",
             Self::Neither { .. } => "E-CLI-004",
             Self::BuildJson { .. } => "E-CLI-005",
+            Self::NotFile { .. } => "E-CLI-006",
+            Self::More { .. } => "E-CLI-007",
         }
     }
 
@@ -141,13 +147,17 @@ impl Error {
             Self::Io(error) => match error.kind() {
                 io::ErrorKind::NotFound => "check the spelling of the path",
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on that file system",
-                io::ErrorKind::PermissionDenied
-                | io::ErrorKind::ReadOnlyFilesystem
-                | io::ErrorKind::NotADirectory
-                | io::ErrorKind::AlreadyExists => "choose a folder that you may write to",
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    "choose a folder that you may write to"
+                }
+                io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+                    "a part of this path is a file where a folder must be: name another"
+                }
                 _ => return None,
             },
             Self::Json(_) => return None,
+            Self::NotFile { hint, .. } => hint,
+            Self::More { .. } => "correct those above, and run again",
             Self::Exists { .. } => "it is never written over: name another file with -o, or move it away",
             Self::BuildJson { .. } => "it was changed by hand; build the wheel again",
             Self::Neither { .. } => "name a shared library, a program, or a .whl file",

@@ -1,7 +1,7 @@
 //! Writes a planned edit: into the file itself, journaled, or into a new file.
 #![allow(clippy::similar_names, reason = "`path` and `patch` are what this is about")]
 
-use std::fs::{File, Permissions, TryLockError};
+use std::fs::{File, Metadata, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -12,9 +12,11 @@ use crate::journal::{self, Journal, Range};
 use crate::mapped::mapped;
 use crate::patch::{Edit, How, Patch, Patched};
 use crate::plan::{is_done, plan};
-use crate::read_at::{FileAt, ReadAt};
+use crate::read_at::{FileAt, ReadAt, not_regular};
 use crate::verify;
 
+const INPUT: &str = "name a library or a program";
+const OUTPUT: &str = "name a new file, or one that may be replaced";
 /// Bytes copied at a time.
 const CHUNK: u64 = 1 << 20;
 
@@ -71,20 +73,22 @@ fn commit_or_undo(
 }
 
 /// Writes a patched copy of `path` to `out`: a whole new file by rename, or none. `out` may be `path`; a file
-/// that shares its bytes with others then stops sharing. Where `out` is a symbolic link, the link is replaced.
+/// that shares its bytes with others then stops sharing. Where `out` is a symbolic link to a file or to nothing, the
+/// link is replaced; a folder, a device, a FIFO or a socket never is.
 /// The permission bits are kept; owner and modification time are those of a new file.
 pub fn patch_to(path: &Path, out: &Path, edit: &Edit) -> Result<How, Error> {
     let at = journal::journal_path(path)?;
     if at.exists() {
         return Err(Error::Journal { path: at, why: "the file beside it is half patched" });
     }
+    // Before anything is opened: a FIFO would wait for a writer.
+    check_followed(path, INPUT)?;
+    check_followed(out, OUTPUT)?;
     let name = path.display().to_string();
     // A plain File: the standard library then copies inside the kernel.
     let mut file: File = fs_err::File::open(path).map_err(|source| io_error(path, "open", source))?.into();
     let meta = file.metadata().map_err(|source| io_error(path, "look at", source))?;
-    if !meta.is_file() {
-        return Err(Error::NotRegular { path: path.to_owned(), what: "not a file".to_owned() });
-    }
+    check_kind(path, &meta, INPUT)?;
     let view = file.try_clone().and_then(FileAt::new);
     let view = view.map_err(|source| io_error(path, "open", source))?;
     let patch = plan(&view, &name, edit)?;
@@ -101,6 +105,7 @@ pub fn patch_to(path: &Path, out: &Path, edit: &Edit) -> Result<How, Error> {
     temp.as_file().set_permissions(mode).map_err(fail("set the mode of"))?;
     temp.as_file().sync_all().map_err(fail("sync"))?;
     check_written(&view, temp.as_file(), &name, &patch, edit)?;
+    check_followed(out, OUTPUT)?; // again: the copy took its time
     temp.persist(out).map_err(|error| io_error(out, "rename", error.error))?;
     journal::sync_folder(out)?;
     Ok(patch.how)
@@ -129,17 +134,32 @@ fn io_error(path: &Path, action: &'static str, source: io::Error) -> Error {
     Error::Io { path: path.to_owned(), action, source }
 }
 
-fn check_regular(path: &Path) -> Result<(), Error> {
+pub(crate) fn check_regular(path: &Path) -> Result<(), Error> {
     let meta = fs_err::symlink_metadata(path).map_err(|source| io_error(path, "look at", source))?;
-    let what = if meta.is_symlink() {
-        let target = fs_err::read_link(path).unwrap_or_default();
-        format!("a symbolic link to {}", target.display())
-    } else if meta.is_file() {
-        return Ok(());
-    } else {
-        "not a file".to_owned()
-    };
-    Err(Error::NotRegular { path: path.to_owned(), what })
+    if !meta.is_symlink() {
+        return check_kind(path, &meta, INPUT);
+    }
+    let target = fs_err::read_link(path).unwrap_or_default();
+    let what = format!("a symbolic link to {}", target.display());
+    let hint = "name the file that the link points to, or write a new file with `-o OUT`";
+    Err(Error::NotRegular { path: path.to_owned(), what, hint })
+}
+
+/// Refuses what is there and, after following links, no file: an output such as `/dev/null`, which a rename would put
+/// a file in the place of.
+fn check_followed(path: &Path, hint: &'static str) -> Result<(), Error> {
+    match fs_err::metadata(path) {
+        Ok(meta) => check_kind(path, &meta, hint),
+        // Absent, or a link that leads nowhere. Other faults show when the file is opened or created.
+        Err(_) => Ok(()),
+    }
+}
+
+fn check_kind(path: &Path, meta: &Metadata, hint: &'static str) -> Result<(), Error> {
+    match not_regular(meta) {
+        None => Ok(()),
+        Some(what) => Err(Error::NotRegular { path: path.to_owned(), what: what.to_owned(), hint }),
+    }
 }
 
 fn check_unshared(path: &Path) -> Result<(), Error> {

@@ -120,6 +120,8 @@ pub enum Error {
         path: PathBuf,
         /// What it is.
         what: String,
+        /// The next step.
+        hint: &'static str,
     },
     /// Another process holds the file's lock.
     #[error("{}: another patch of this file is running", path.display())]
@@ -186,9 +188,7 @@ impl Error {
             Self::Mapped { .. } => {
                 "end these processes, or write a new file with `-o OUT`; OUT may be the same path"
             }
-            Self::NotRegular { .. } => {
-                "name the file that the link points to, or write a new file with `-o OUT`"
-            }
+            Self::NotRegular { hint, .. } => hint,
             Self::Busy { .. } => "wait for it to end, then run again",
             Self::Journal { .. } => "install the file again if it was damaged, then delete the journal",
         };

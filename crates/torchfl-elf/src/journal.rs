@@ -49,6 +49,7 @@ pub fn recover(path: &Path) -> Result<Recovered, Error> {
     if !journal.exists() {
         return Ok(Recovered::Nothing);
     }
+    crate::apply::check_regular(path)?;
     let file = crate::apply::open_locked(path)?;
     recover_locked(path, &file)
 }
@@ -187,6 +188,7 @@ pub(crate) fn journal_path(path: &Path) -> Result<PathBuf, Error> {
     let name = path.file_name().ok_or_else(|| Error::NotRegular {
         path: path.to_owned(),
         what: "not the name of a file".to_owned(),
+        hint: "name a library or a program",
     })?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
@@ -235,14 +237,16 @@ fn read(path: &Path, patched: &File) -> Result<Option<Vec<u8>>, Error> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         seen => seen.map_err(io)?,
     };
+    let foreign = || Error::Journal { path: path.to_owned(), why: "somebody else laid it there" };
+    // Before it is opened: a FIFO would wait for a writer.
+    if !seen.is_file() {
+        return Err(foreign());
+    }
     let file = fs_err::File::open(path).map_err(io)?;
     let (facts, target) = (file.metadata().map_err(io)?, patched.metadata().map_err(io)?);
     let ours = fs_err::metadata("/proc/self").is_ok_and(|own| own.uid() == facts.uid());
-    if !seen.is_file()
-        || (seen.dev(), seen.ino()) != (facts.dev(), facts.ino())
-        || !(ours || facts.uid() == target.uid())
-    {
-        return Err(Error::Journal { path: path.to_owned(), why: "somebody else laid it there" });
+    if (seen.dev(), seen.ino()) != (facts.dev(), facts.ino()) || !(ours || facts.uid() == target.uid()) {
+        return Err(foreign());
     }
     let mut bytes = Vec::new();
     file.take(MAX_LEN).read_to_end(&mut bytes).map_err(io)?;

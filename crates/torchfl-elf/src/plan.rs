@@ -1,7 +1,7 @@
 //! Works out an edit. The ways, in the order tried: nothing; over the old text; after the last string of a
 //! trailing segment; a copy of the string table in a trailing segment (`tail.rs`).
 
-use goblin::elf::dynamic::Dyn;
+use goblin::elf::dynamic::{DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_SONAME, Dyn};
 use goblin::elf::header::{self as eh, Header};
 use goblin::elf::program_header::{PT_INTERP, ProgramHeader};
 use goblin::elf::section_header::{SHF_ALLOC, SHT_STRTAB, SHT_SYMTAB, SectionHeader};
@@ -11,6 +11,7 @@ use crate::facts::MAX_PATH;
 use crate::image::{Dynamic, Image, Strings, section_end};
 use crate::patch::{Data, Edit, How, Patch, Patched, Tag, Write};
 use crate::read_at::ReadAt;
+use crate::symbols::symbols;
 use crate::verify;
 
 /// How far before a text its string is looked for, in bytes; further away counts as shared.
@@ -31,6 +32,7 @@ pub fn plan(file: &dyn ReadAt, name: &str, edit: &Edit) -> Result<Patch, Error> 
         return Ok(Patch { how: How::Unchanged, len: file.len(), writes: Vec::new() });
     }
     let image = Image::open(file, name)?;
+    check_no_loader(&image)?;
     verify::check_loadable(&image).map_err(|what| image.malformed(what))?;
     let patch = Draft::new(&image)?.run(edit)?;
     verify::check_edit(&image, &Patched::new(file, patch.clone()), edit)?;
@@ -63,7 +65,47 @@ fn check_patchable(image: &Image<'_>) -> Result<(), Error> {
     if image.dynamic.is_none() {
         return not_dynamic("it has no dynamic table (a static program, or debug information only)");
     }
+    // A static program may have a dynamic table, which its own start-up code reads, at addresses fixed when it
+    // was linked. No loader looks for libraries there.
+    let interpreted = image.segments.iter().any(|segment| segment.p_type == PT_INTERP);
+    let pie = image.entry(DT_FLAGS_1).is_some_and(|flags| flags & DF_1_PIE != 0);
+    if !interpreted && (pie || image.header.e_type == eh::ET_EXEC) {
+        return not_dynamic("a static program");
+    }
     Ok(())
+}
+
+/// Refuses a dynamic loader: nobody loads it, it relocates itself by what it knew when it was linked.
+///
+/// It needs no library, and defines what a debugger looks for in a loader: `_r_debug` (glibc, the BSDs, bionic) or
+/// `_dl_debug_addr` (musl). Its usual names count as well.
+fn check_no_loader(image: &Image<'_>) -> Result<(), Error> {
+    let mut entries = image.dynamic.iter().flat_map(|dynamic| &dynamic.entries);
+    if entries.any(|entry| entry.d_tag == DT_NEEDED) {
+        return Ok(());
+    }
+    let soname = match (image.entry(DT_SONAME), image.strings()?) {
+        (Some(index), Some(strings)) => image.string(strings, index, MAX_PATH)?,
+        _ => Vec::new(),
+    };
+    let named = ["ld-linux", "ld.so", "ld64.so", "ld-musl", "ld-android"]
+        .iter()
+        .any(|known| soname.starts_with(known.as_bytes()));
+    if named || defines_one_of(image, &["_r_debug", "_dl_debug_addr"])? {
+        let what = "a dynamic loader, which finds itself without one";
+        return Err(Error::NotDynamic { name: image.name.to_owned(), what });
+    }
+    Ok(())
+}
+
+fn defines_one_of(image: &Image<'_>, names: &[&str]) -> Result<bool, Error> {
+    for symbol in symbols(image.file, image.name)? {
+        let symbol = symbol?;
+        if symbol.defined && names.contains(&symbol.name.as_str()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The tables that an edit changes do not overlap: else one change would be two.

@@ -1,7 +1,8 @@
 //! Random access to the bytes of a file, of a buffer, or of an edited view of either.
 
+use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
 /// Random access to a file's bytes; `len` is constant.
@@ -71,19 +72,48 @@ pub struct FileAt {
 }
 
 impl FileAt {
-    /// Opens `path` for reading.
+    /// Opens `path` for reading; fails with [`io::ErrorKind::InvalidInput`] where it is no regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
+        // Before it is opened: a FIFO would wait for a writer, and a device may act on it.
+        if let Some(what) = fs_err::metadata(path).ok().as_ref().and_then(not_regular) {
+            return Err(invalid(format!("{} is {what}, no regular file", path.display())));
+        }
         Self::new(fs_err::File::open(path)?.into())
     }
 
-    /// Takes an open file; its position does not matter and is not moved.
+    /// Takes an open regular file; its position does not matter and is not moved.
     pub fn new(file: std::fs::File) -> io::Result<Self> {
-        let len = file.metadata()?.len();
-        Ok(Self { file, len })
+        let meta = file.metadata()?;
+        match not_regular(&meta) {
+            None => Ok(Self { file, len: meta.len() }),
+            Some(what) => Err(invalid(format!("{what}, no regular file"))),
+        }
     }
 
     pub(crate) fn file(&self) -> &std::fs::File {
         &self.file
+    }
+}
+
+fn invalid(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}
+
+/// What something other than a regular file is.
+pub(crate) fn not_regular(meta: &Metadata) -> Option<&'static str> {
+    let kind = meta.file_type();
+    if kind.is_file() {
+        None
+    } else if kind.is_dir() {
+        Some("a folder")
+    } else if kind.is_fifo() {
+        Some("a FIFO")
+    } else if kind.is_socket() {
+        Some("a socket")
+    } else if kind.is_symlink() {
+        Some("a symbolic link")
+    } else {
+        Some("a device")
     }
 }
 

@@ -1,6 +1,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use torchfl_build::{Plan, Request, Summary};
@@ -10,7 +11,7 @@ use torchfl_wheel::{Options, ZipWriter};
 use crate::Outcome;
 use crate::args::{Build, Compression, MetadataVersion};
 use crate::commands::vendor;
-use crate::draft::{Draft, Existing};
+use crate::draft::{Draft, Existing, check_replaceable};
 use crate::report::Failure;
 use crate::screen::{Screen, megabytes};
 
@@ -73,7 +74,7 @@ pub(crate) fn run(args: Build, screen: &Screen) -> Result<Outcome, Failure> {
     let summary = written?;
     let path = args.output.join(&summary.wheel);
     let mut value = serde_json::to_value(&summary)?;
-    value["path"] = json!(path);
+    value["path"] = json!(path.to_string_lossy());
     screen.data(&value, |_| told(&summary, &path))?;
     Ok(Outcome::Done)
 }
@@ -81,12 +82,38 @@ pub(crate) fn run(args: Build, screen: &Screen) -> Result<Outcome, Failure> {
 /// Writes wheel and constraints into `folder`. What can fail of the latter is done before the wheel appears.
 fn write(plan: &Plan, folder: &Path, options: Options) -> Result<Summary, Failure> {
     fs_err::create_dir_all(folder)?;
+    sweep(folder);
+    check_replaceable(&folder.join(&plan.wheel))?;
     let writer = ZipWriter::create(folder, plan.name(), options)?;
     let (name, text) = torchfl_build::constraints(plan);
     let draft = Draft::new(&folder.join(name), text.as_bytes())?;
     let summary = plan.write(Box::new(writer))?;
     draft.publish(Existing::Replace)?;
     Ok(summary)
+}
+
+/// Removes what killed builds left in `folder`: unfinished wheels and constraints. Only regular files under the names
+/// that we give them count, and only those that nobody wrote to for a day: a build at work writes all the time.
+fn sweep(folder: &Path) {
+    const DAY: Duration = Duration::from_hours(24);
+    let Ok(entries) = fs_err::read_dir(folder) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_leftover)) {
+        // Of the entry itself: a link is not followed.
+        let Ok(facts) = entry.metadata() else { continue };
+        let idle = facts.modified().ok().and_then(|at| at.elapsed().ok());
+        if facts.is_file() && idle.is_some_and(|idle| idle > DAY) {
+            // Best effort: what may not be removed is in nobody's way.
+            let _ = fs_err::remove_file(entry.path());
+        }
+    }
+}
+
+/// `.torch_fl-….whl.XXXXXX.tmp`, `.torchfl-XXXXXX`
+fn is_leftover(name: &str) -> bool {
+    let random = |text: &str| text.len() == 6 && text.bytes().all(|b| b.is_ascii_alphanumeric());
+    let wheel = name.strip_prefix(".torch_fl-").and_then(|rest| rest.strip_suffix(".tmp"));
+    wheel.and_then(|rest| rest.rsplit_once(".whl.")).is_some_and(|(_, rest)| random(rest))
+        || name.strip_prefix(".torchfl-").is_some_and(random)
 }
 
 /// The nearest folder that exists: the scratch files go to the disk that will hold the wheel.

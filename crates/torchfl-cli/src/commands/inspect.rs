@@ -11,6 +11,10 @@ use crate::report::{Error, Failure};
 use crate::screen::{Screen, megabytes};
 
 pub(crate) fn run(args: &Inspect, screen: &Screen) -> Result<Outcome, Failure> {
+    // Before it is opened: a FIFO would wait for a writer.
+    if fs_err::metadata(&args.file).is_ok_and(|facts| !facts.is_file()) {
+        return Err(Error::Neither { path: args.file.clone() }.into());
+    }
     let file = FileAt::open(&args.file)?;
     let name = args.file.display().to_string();
     if torchfl_elf::is_elf(&file) {

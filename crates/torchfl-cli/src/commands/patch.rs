@@ -18,7 +18,7 @@ pub(crate) fn run(args: Patch, screen: &Screen) -> Result<Outcome, Failure> {
         None => torchfl_elf::patch_in_place(&args.file, &edit)?,
     };
     let written = args.output.as_ref().unwrap_or(&args.file);
-    screen.data(&json!({ "file": written, "how": how }), |_| {
+    screen.data(&json!({ "file": written.to_string_lossy(), "how": how }), |_| {
         let what = match how {
             How::Unchanged => "is so already",
             How::InPlace => "patched in place",

@@ -1,3 +1,4 @@
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -8,8 +9,13 @@ use torchfl_manifest::{Error, Finding, Manifest};
 use crate::Outcome;
 use crate::args::{VendorAdd, VendorShow, Which};
 use crate::draft::{Draft, Existing};
-use crate::report::Failure;
+use crate::report::{self, Failure};
 use crate::screen::Screen;
+
+/// The largest manifest that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
+/// The most mistakes that are shown: each is shown with its place, which is looked for in the whole text.
+const SHOWN: usize = 50;
 
 /// The manifest that the command line names, with its file name and text.
 pub(crate) fn load(which: &Which) -> Result<(Manifest, (String, String)), Failure> {
@@ -22,12 +28,32 @@ pub(crate) fn load(which: &Which) -> Result<(Manifest, (String, String)), Failur
 /// Where the manifest is from, and its text.
 fn source(which: &Which) -> Result<(String, String), Failure> {
     match (&which.manifest, &which.vendor) {
-        (Some(path), _) => Ok((path.display().to_string(), fs_err::read_to_string(path)?)),
+        (Some(path), _) => Ok((path.display().to_string(), read(path)?)),
         (None, vendor) => {
             let name = vendor.as_deref().unwrap_or_default();
             Ok((format!("{name}.toml"), torchfl_manifest::text(name)?.to_owned()))
         }
     }
+}
+
+/// A manifest's text.
+fn read(path: &Path) -> Result<String, Failure> {
+    let refuse = |what| {
+        let hint = "name the TOML file that describes the vendor";
+        report::Error::NotFile { path: path.to_owned(), what, hint }
+    };
+    // Before it is opened: a FIFO would wait for a writer.
+    if fs_err::metadata(path).is_ok_and(|facts| !facts.is_file()) {
+        return Err(refuse("no file").into());
+    }
+    let mut text = Vec::new();
+    fs_err::File::open(path)?.take(LONGEST + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > LONGEST {
+        return Err(refuse("larger than 1 MiB, which no manifest is").into());
+    }
+    let not_text =
+        |_| io::Error::new(io::ErrorKind::InvalidData, format!("{} is not UTF-8 text", path.display()));
+    Ok(String::from_utf8(text).map_err(not_text)?)
 }
 
 pub(crate) fn list(screen: &Screen) -> Result<Outcome, Failure> {
@@ -81,7 +107,11 @@ pub(crate) fn check(which: &Which, screen: &Screen) -> Result<Outcome, Failure> 
         }
         let line = |span: &Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
         let row = |f: &Finding| format!("{name}:{}: {}: {}", line(&f.span), f.key, f.message);
-        findings.iter().map(row).collect::<Vec<_>>().join("\n")
+        let mut rows: Vec<_> = findings.iter().take(SHOWN).map(row).collect();
+        if findings.len() > SHOWN {
+            rows.push(format!("and {} more", findings.len() - SHOWN));
+        }
+        rows.join("\n")
     })?;
     Ok(if findings.is_empty() { Outcome::Done } else { Outcome::Findings })
 }
@@ -98,7 +128,7 @@ pub(crate) fn add(args: &VendorAdd, screen: &Screen) -> Result<Outcome, Failure>
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.toml", args.name)));
     // A manifest is work of hours: never written over.
     Draft::new(&path, text.as_bytes())?.publish(Existing::Keep)?;
-    screen.data(&json!({ "manifest": path }), |_| {
+    screen.data(&json!({ "manifest": path.to_string_lossy() }), |_| {
         format!(
             "{}: written; `torchfl vendor check --manifest {}` says what is missing",
             path.display(),
@@ -134,7 +164,9 @@ impl From<Error> for Failure {
             )
             .at(NamedSource::new(origin, text.clone()).with_language("TOML"), label)
         };
-        let mut all = problems.iter().map(one);
+        let more = problems.len().saturating_sub(SHOWN);
+        let more = (more > 0).then(|| Self::from(report::Error::More { count: more }));
+        let mut all = problems.iter().take(SHOWN).map(one).chain(more);
         match all.next() {
             Some(first) => first.and(all.collect()),
             None => Self::new(error.code(), error.hint(), error),

@@ -23,7 +23,7 @@ fn an_output_that_cannot_be_a_folder() {
     E-CLI-001
 
       x failed to create directory `dist/new`: Not a directory (os error 20)
-      help: choose a folder that you may write to
+      help: a part of this path is a file where a folder must be: name another
     ");
     insta::assert_snapshot!(context.run("build sim --torch {torch} --front {stock} --quiet -o dist"), @r"
     exit: 2
@@ -32,7 +32,7 @@ fn an_output_that_cannot_be_a_folder() {
     E-CLI-001
 
       x failed to create directory `dist`: File exists (os error 17)
-      help: choose a folder that you may write to
+      help: a part of this path is a file where a folder must be: name another
     ");
     assert_eq!(names(&context.path("")), ["dist", "sk"]);
 }

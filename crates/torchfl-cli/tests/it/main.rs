@@ -16,4 +16,5 @@ mod patch;
 mod refusals;
 mod reproducible;
 mod site;
+mod special;
 mod vendor;

@@ -1,6 +1,6 @@
 //! Builds that are refused before anything is written.
 
-use crate::context::{Context, names};
+use crate::context::{Context, names, wheel_in};
 
 /// Runs a build that must fail, and must leave nothing.
 fn refused(context: &Context, words: &str) -> String {
@@ -392,4 +392,63 @@ fn both_a_vendor_and_a_manifest_or_neither() {
 
     For more information, try '--help'.
     ");
+}
+
+/// The sample vendor's wheel under another name.
+fn renamed(old: &str, new: &str) -> String {
+    let context = Context::new();
+    let wheel = wheel_in(&context.path("sk/vendor"));
+    let name = wheel.file_name().unwrap().to_str().unwrap();
+    let other = regex::Regex::new(old).unwrap().replace_all(name, new).into_owned();
+    assert_ne!(name, other);
+    fs_err::copy(&wheel, context.path(&other)).unwrap();
+    refused(&context, &format!("sim --torch {other} --front {{stock}}"))
+}
+
+#[test]
+fn a_wheel_renamed_to_another_python() {
+    insta::assert_snapshot!(renamed("cp3[0-9]+", "cp39"), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    E-WHL-033
+
+      x torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl: the tags in WHEEL: `cp3XX-cp3XX`, expected `cp3XX-cp3XX`
+      help: the file was renamed or edited by hand; build it again under the name that it should have
+    ");
+}
+
+#[test]
+fn a_wheel_renamed_to_another_version() {
+    insta::assert_snapshot!(renamed(r"\+sim1\.0", "+sim2.0"), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    E-WHL-033
+
+      x torch-2.13.0+sim2.0-cp3XX-cp3XX-linux_[ARCH].whl: the folder in the wheel: `torch-2.13.0+sim1.0.dist-info`, expected `torch-2.13.0+sim2.0.dist-info`
+      help: the file was renamed or edited by hand; build it again under the name that it should have
+    ");
+}
+
+#[test]
+fn a_wheel_renamed_to_another_distribution() {
+    insta::assert_snapshot!(renamed("^torch-", "torch_other-"), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    E-WHL-033
+
+      x torch_other-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl: the folder in the wheel: `torch-2.13.0+sim1.0.dist-info`, expected `torch_other-2.13.0+sim1.0.dist-info`
+      help: the file was renamed or edited by hand; build it again under the name that it should have
+    ");
+}
+
+#[test]
+fn a_wheel_whose_platform_alone_was_renamed_is_taken() {
+    let context = Context::new();
+    let wheel = wheel_in(&context.path("sk/vendor"));
+    let other = wheel.file_name().unwrap().to_str().unwrap().replace("-linux_", "-manylinux_2_28_");
+    fs_err::copy(&wheel, context.path(&other)).unwrap();
+    context.stdout(&format!("build sim --torch {other} --front {{stock}} --dry-run"));
 }
