@@ -69,7 +69,7 @@ pub enum Error {
     Shim { manifest: String, kind: String },
     #[error("{dist} brings libraries, and the manifest does not say into which folder")]
     NoFolder { dist: String },
-    #[error("--allow-unlicensed {part}: there is no such part, or it has its licence")]
+    #[error("--allow-unlicensed {part}: there is no such part")]
     NoSuchPart { part: String },
     #[error("{part} comes without a licence file")]
     Unlicensed { part: String },
@@ -179,7 +179,7 @@ impl Error {
             Self::NoFolder { dist } => {
                 format!("say it: [[provided]] dist = \"{dist}\", dir = \"…\", below site-packages")
             }
-            Self::NoSuchPart { .. } => "leave the option out; the part that can lack one is torch".into(),
+            Self::NoSuchPart { .. } => "the part that can lack one is torch".into(),
             Self::FrontLacks { .. } => "bundle it, or take it out of the preload list".into(),
             _ => return None,
         };

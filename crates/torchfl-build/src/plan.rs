@@ -310,15 +310,15 @@ fn licence_files(torch: &Tree, request: &Request, allowed: &mut Vec<String>) -> 
     // The plugin is this project's own, and comes under its licence.
     let part = "torch";
     let files = licences::of(torch, part);
-    let bare = |name: &String| files.is_empty() && name == part;
-    if let Some(part) = request.allow_unlicensed.iter().find(|name| !bare(name)) {
+    if let Some(part) = request.allow_unlicensed.iter().find(|name| *name != part) {
         return Err(Error::NoSuchPart { part: part.clone() });
     }
-    if files.is_empty() && request.allow_unlicensed.is_empty() {
-        return Err(Error::Unlicensed { part: part.to_owned() });
+    if files.is_empty() {
+        if request.allow_unlicensed.is_empty() {
+            return Err(Error::Unlicensed { part: part.to_owned() });
+        }
+        allowed.push(part.to_owned());
     }
-    allowed.extend(request.allow_unlicensed.iter().cloned());
-    allowed.dedup();
     Ok(files)
 }
 

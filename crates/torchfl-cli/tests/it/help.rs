@@ -101,7 +101,7 @@ fn build() {
           --sdk-root <DIR>             Where the vendor's SDK lies on the target machine; by default the
                                        manifest's first path
           --threads <N>                Threads that compress; the wheel's bytes do not depend on it
-                                       [default: all processors]
+                                       [default: all processors, 16 at most]
           --compression <COMPRESSION>  How hard to compress [default: normal] [possible values: fast,
                                        normal]
       -o, --output <DIR>               The folder to write the wheel and its constraints into [default:

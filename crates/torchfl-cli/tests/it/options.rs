@@ -42,6 +42,7 @@ fn metadata_2_3_has_no_fields_of_2_4() {
     Version: 2.13.0+sim1.0
     Summary: PyTorch's flagos device on Sim sample chip
     Keywords: pytorch,machine learning,accelerator
+    License: Apache-2.0
     Requires-Dist: torch==2.13.0
     Description-Content-Type: text/markdown; charset=UTF-8; variant=GFM
     ");
@@ -83,7 +84,7 @@ fn local_and_post_make_the_version() {
     E-MAN-103
 
       x `a+b` is no local version: "a+b" holds a `+`: a version has one, and the tool writes it
-      help: write it without the `+`: letters and digits parted by dots, such as metax3.8.1
+      help: write it without the `+`: letters and digits parted by dots, such as acme3.8.1
     "#);
     insta::assert_snapshot!(context.run("build sim --torch {torch} --dry-run --post x"), @r"
     exit: 2
@@ -169,6 +170,15 @@ fn a_part_without_a_licence_needs_leave_which_is_recorded() {
         build_json(&wheel_in(&context.path("dist")))["allow_unlicensed"],
         serde_json::json!(["torch"])
     );
+    insta::assert_snapshot!(context.run("build sim --torch site --allow-unlicensed touch --quiet"), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    E-BLD-030
+
+      x --allow-unlicensed touch: there is no such part
+      help: the part that can lack one is torch
+    ");
     // Leave that was not needed is none that was taken.
     let plan = context.json("build sim --torch {torch} --allow-unlicensed torch --dry-run");
     assert_eq!(plan["build_json"]["allow_unlicensed"], serde_json::json!([]));
