@@ -42,7 +42,7 @@ pub struct BuildJson {
     /// The bundle's libraries, by file name. Their sizes are checked at import.
     pub files: BTreeMap<String, File>,
     /// The libraries that are opened before torch is imported, in this order.
-    #[cfg_attr(test, schemars(with = "Vec<reference::Open>"))]
+    #[cfg_attr(test, schemars(with = "Vec<tests::Open>"))]
     pub open: Vec<torchfl_manifest::resolve::Open>,
     /// Distributions that bring libraries; these are opened first where they lie in another folder than our own.
     pub provided: Vec<Provided>,
@@ -136,4 +136,4 @@ impl BuildJson {
 }
 
 #[cfg(test)]
-mod reference;
+mod tests;
