@@ -1,0 +1,206 @@
+//! What the loader looks at in one file.
+
+use std::fmt;
+use std::sync::Arc;
+
+use goblin::elf::header as eh;
+use serde::Serialize;
+use torchfl_elf::{Kind, ReadAt, SearchPath, VersionNeed};
+
+use crate::cache::Abi;
+use crate::symbols::Symbols;
+
+/// A library or program as the loader sees it.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// The machine, its width and byte order.
+    pub abi: Abi,
+    /// Program or library.
+    pub kind: Kind,
+    /// `DT_SONAME`.
+    pub soname: Option<String>,
+    /// `DT_NEEDED`, in order.
+    pub needed: Vec<String>,
+    /// The search path that the loader uses: `DT_RUNPATH`, or `DT_RPATH` without one.
+    pub search_path: Option<SearchPath>,
+    /// `PT_INTERP`.
+    pub interpreter: Option<String>,
+    /// Versions needed of others.
+    pub versions_needed: Vec<VersionNeed>,
+    /// Versions defined here, the file's own name (the base version) left out.
+    pub versions_defined: Vec<String>,
+    /// Whether there is a `DT_VERDEF` at all: without one the loader takes any version as provided.
+    pub version_table: bool,
+    /// What the flags ask for.
+    pub flags: Flags,
+    /// Bytes and alignment of thread-local storage.
+    pub tls: (u64, u64),
+    /// Definitions and references.
+    pub symbols: Symbols,
+    /// How much of the file is known.
+    pub known: Known,
+}
+
+/// What a file asks of the loader: `DT_FLAGS`, `DT_FLAGS_1`, and how it reaches its thread-local storage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `DF_BIND_NOW`, `DF_1_NOW`.
+    pub now: bool,
+    /// `DF_SYMBOLIC`: looks into itself first.
+    pub symbolic: bool,
+    /// `DF_1_NODEFLIB`: neither the default folders nor what the cache has of them.
+    pub no_default_folders: bool,
+    /// `DF_1_NODELETE`.
+    pub no_delete: bool,
+    /// `DF_1_NOOPEN`.
+    pub no_open: bool,
+    /// `DF_1_PIE`.
+    pub pie: bool,
+    /// Uses its own thread-local variables from the static TLS block.
+    pub static_tls: bool,
+}
+
+/// How much of a file is known.
+#[derive(Clone)]
+pub enum Known {
+    /// All of it.
+    Whole,
+    /// What it exports, from a snapshot; what it imports is not checked.
+    Exports,
+    /// Nothing: it is taken to define what this says for (symbol name, version).
+    Given(Cover),
+}
+
+/// What a library that nobody has looked at is taken to define.
+#[derive(Clone)]
+pub struct Cover(Arc<dyn Fn(&str, Option<&str>) -> bool + Send + Sync>);
+
+impl Cover {
+    /// Symbols for which `covers(name, version)` holds.
+    pub fn new(covers: impl Fn(&str, Option<&str>) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(covers))
+    }
+
+    /// Whether this symbol is taken as defined.
+    pub fn covers(&self, name: &str, version: Option<&str>) -> bool {
+        (self.0)(name, version)
+    }
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Whole => "Whole",
+            Self::Exports => "Exports",
+            Self::Given(_) => "Given",
+        })
+    }
+}
+
+/// Why a file is no library for the loader, in glibc's words where it has some.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{0}")]
+pub struct BadFile(pub String);
+
+impl Object {
+    /// Reads a file; `name` is used in messages.
+    ///
+    /// # Errors
+    ///
+    /// What makes the loader stop at the file (glibc `elf/dl-load.c`, `open_verify`), or malformed tables.
+    pub fn read(file: &dyn ReadAt, name: &str) -> Result<Self, BadFile> {
+        header(file)?;
+        let malformed = |error: torchfl_elf::Error| BadFile(error.to_string());
+        let facts = torchfl_elf::facts(file, name).map_err(malformed)?;
+        if !facts.dynamic {
+            return Err(BadFile("object file has no dynamic section".to_owned()));
+        }
+        let symbols = Symbols::read(file, name).map_err(malformed)?;
+        let now = facts.bind_now();
+        Ok(Self {
+            abi: Abi { machine: facts.machine, class: facts.class, endian: facts.endian },
+            kind: facts.kind,
+            flags: Flags {
+                now,
+                symbolic: facts.symbolic(),
+                no_default_folders: facts.no_default_folders(),
+                no_delete: facts.no_delete(),
+                no_open: facts.no_open(),
+                pie: facts.flags_1 & goblin::elf::dynamic::DF_1_PIE != 0,
+                static_tls: facts.tls_size > 0
+                    && torchfl_elf::own_static_tls(file, name).map_err(malformed)?,
+            },
+            versions_defined: symbols.versions_defined(),
+            version_table: !facts.versions_defined.is_empty(),
+            tls: (facts.tls_size, facts.tls_align),
+            soname: facts.soname,
+            needed: facts.needed,
+            search_path: facts.search_path,
+            interpreter: facts.interpreter,
+            versions_needed: facts.versions_needed,
+            symbols,
+            known: Known::Whole,
+        })
+    }
+
+    /// A library that nobody has looked at. It defines what `cover` says, in any version.
+    pub fn given(soname: &str, abi: Abi, cover: Cover) -> Self {
+        Self {
+            abi,
+            kind: Kind::Library,
+            soname: Some(soname.to_owned()),
+            needed: Vec::new(),
+            search_path: None,
+            interpreter: None,
+            versions_needed: Vec::new(),
+            versions_defined: Vec::new(),
+            version_table: false,
+            flags: Flags::default(),
+            tls: (0, 0),
+            symbols: Symbols::default(),
+            known: Known::Given(cover),
+        }
+    }
+
+    /// Whether it is taken as given, and not known.
+    pub fn is_given(&self) -> bool {
+        matches!(self.known, Known::Given(_))
+    }
+}
+
+/// The checks of the ELF header that end a search (glibc `elf/dl-load.c`, `open_verify`), in its order and words.
+fn header(file: &dyn ReadAt) -> Result<(), BadFile> {
+    let bad = |text: &str| Err(BadFile(text.to_owned()));
+    let mut head = [0; 64];
+    let len = usize::try_from(file.len()).unwrap_or(usize::MAX).min(head.len());
+    if file.read_exact_at(0, &mut head[..len]).is_err() {
+        return bad("cannot read file data");
+    }
+    let class = head[eh::EI_CLASS];
+    if len < if class == eh::ELFCLASS32 { 52 } else { 64 } {
+        return bad("file too short");
+    }
+    if &head[..4] != eh::ELFMAG {
+        return bad("invalid ELF header");
+    }
+    if class != eh::ELFCLASS32 && class != eh::ELFCLASS64 {
+        return bad("invalid ELF header");
+    }
+    let little = head[eh::EI_DATA] == eh::ELFDATA2LSB;
+    if head[eh::EI_VERSION] != eh::EV_CURRENT {
+        return bad("ELF file version ident does not match current one");
+    }
+    // GNU/Linux (3) marks files with IFUNC and unique symbols.
+    if head[eh::EI_OSABI] != eh::ELFOSABI_NONE && head[eh::EI_OSABI] != eh::ELFOSABI_LINUX {
+        return bad("ELF file OS ABI invalid");
+    }
+    let kind = if little {
+        u16::from_le_bytes([head[16], head[17]])
+    } else {
+        u16::from_be_bytes([head[16], head[17]])
+    };
+    if kind != eh::ET_DYN && kind != eh::ET_EXEC {
+        return bad("only ET_DYN and ET_EXEC can be loaded");
+    }
+    Ok(())
+}
