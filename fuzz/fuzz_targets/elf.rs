@@ -1,8 +1,8 @@
-//! Any bytes as an ELF file, read and patched. The first byte picks the edit; the rest is the file.
+//! Any bytes as an ELF file, read by every reader and patched. The first byte picks the edit; the rest is the file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use torchfl_elf::{Edit, How, Patched, Tag, facts, plan, symbols};
+use torchfl_elf::{Edit, How, Patched, Tag, facts, own_static_tls, plan, relocations, symbol_table, symbols};
 
 fuzz_target!(|data: &[u8]| {
     let Some((pick, file)) = data.split_first() else { return };
@@ -10,6 +10,14 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(symbols) = symbols(&file, "fuzz") {
         symbols.for_each(drop);
     }
+    if let Ok(table) = symbol_table(&file, "fuzz") {
+        for (index, symbol) in table.iter() {
+            assert!(!table.name(index).contains(&0));
+            let _ = (table.version(symbol.version), table.hashed(index));
+        }
+    }
+    let _ = relocations(&file, "fuzz", &mut |relocation| assert_ne!(relocation.symbol, 0));
+    let _ = own_static_tls(&file, "fuzz");
     let value = "/p:$ORIGIN/".repeat(usize::from(pick >> 2));
     let edit = match pick & 3 {
         0 => Edit::Remove,

@@ -135,12 +135,15 @@ pub struct Facts {
     pub executable_stack: Option<bool>,
     /// The GNU build id in hexadecimal.
     pub build_id: Option<String>,
-    /// `DT_FLAGS`.
+    /// `DT_FLAGS`, with the bits that `DT_SYMBOLIC`, `DT_TEXTREL` and `DT_BIND_NOW` stand for: glibc treats the
+    /// tags and the bits alike (`elf/get-dynamic-info.h`).
     pub flags: u64,
     /// `DT_FLAGS_1`.
     pub flags_1: u64,
     /// Bytes of thread-local storage (`PT_TLS`).
     pub tls_size: u64,
+    /// Its alignment in bytes.
+    pub tls_align: u64,
 }
 
 impl Facts {
@@ -174,6 +177,21 @@ impl Facts {
     /// `DF_TEXTREL`: the loader has to write into code.
     pub fn text_relocations(&self) -> bool {
         self.flags & dt::DF_TEXTREL != 0
+    }
+
+    /// `DF_SYMBOLIC`: its own definitions come first for its own references.
+    pub fn symbolic(&self) -> bool {
+        self.flags & dt::DF_SYMBOLIC != 0
+    }
+
+    /// `DF_1_NODELETE`: stays until the process ends.
+    pub fn no_delete(&self) -> bool {
+        self.flags_1 & dt::DF_1_NODELETE != 0
+    }
+
+    /// `DF_1_NOOPEN`: `dlopen` refuses it.
+    pub fn no_open(&self) -> bool {
+        self.flags_1 & dt::DF_1_NOOPEN != 0
     }
 
     /// `DF_1_NODEFLIB`: the system's default folders are not searched.
@@ -229,9 +247,10 @@ pub fn facts(file: &dyn ReadAt, name: &str) -> Result<Facts, Error> {
         interpreter,
         executable_stack: one(ph::PT_GNU_STACK).map(|stack| stack.p_flags & ph::PF_X != 0),
         build_id: build_id(&image)?,
-        flags: image.entry(dt::DT_FLAGS).unwrap_or(0),
+        flags: flags(&image),
         flags_1,
         tls_size: one(ph::PT_TLS).map_or(0, |tls| tls.p_memsz),
+        tls_align: one(ph::PT_TLS).map_or(0, |tls| tls.p_align),
         segments: image.segments.iter().map(segment).collect(),
     })
 }
@@ -254,6 +273,16 @@ fn kind(image: &Image<'_>, flags_1: u64, runs: bool) -> Kind {
         eh::ET_CORE => Kind::Core,
         _ => Kind::Other,
     }
+}
+
+fn flags(image: &Image<'_>) -> u64 {
+    let older = [
+        (dt::DT_SYMBOLIC, dt::DF_SYMBOLIC),
+        (dt::DT_TEXTREL, dt::DF_TEXTREL),
+        (dt::DT_BIND_NOW, dt::DF_BIND_NOW),
+    ];
+    let older = older.into_iter().filter(|(tag, _)| image.entry(*tag).is_some());
+    older.fold(image.entry(dt::DT_FLAGS).unwrap_or(0), |flags, (_, bit)| flags | bit)
 }
 
 fn segment(header: &ph::ProgramHeader) -> Segment {
@@ -345,9 +374,15 @@ impl<'i> Texts<'i> {
     fn text(&mut self, index: u64, limit: u64) -> Result<String, Error> {
         let strings = self.strings.ok_or_else(|| self.image.malformed("strings without DT_STRTAB"))?;
         let bytes = self.image.string(strings, index, limit)?;
-        let left = self.left.checked_sub(bytes.len());
-        self.left = left.ok_or_else(|| self.image.malformed("names of more than 16 MiB"))?;
+        self.charge(bytes.len())?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Counts the bytes of a string, also of one that is copied.
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Error> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| self.image.malformed("names of more than 16 MiB"))?;
+        Ok(())
     }
 
     fn tagged(&mut self, tag: u64, limit: u64) -> Result<Option<String>, Error> {
@@ -374,13 +409,15 @@ impl<'i> Texts<'i> {
         Ok(files)
     }
 
-    /// `.gnu.version_d`: index and name of each version.
-    pub(crate) fn indexed_definitions(&mut self) -> Result<Vec<(u16, String)>, Error> {
+    /// `.gnu.version_d`: index of each version, whether it is the file's own name, and its name.
+    pub(crate) fn indexed_definitions(&mut self) -> Result<Vec<(u16, bool, String)>, Error> {
+        const VER_FLG_BASE: u16 = 1;
         let image = self.image;
         let mut definitions = Vec::new();
         image.each_definition(|definition| {
             if definition.first {
-                definitions.push((definition.index, self.text(definition.name.into(), MAX_NAME)?));
+                let base = definition.flags & VER_FLG_BASE != 0;
+                definitions.push((definition.index, base, self.text(definition.name.into(), MAX_NAME)?));
             }
             Ok(())
         })?;
@@ -398,6 +435,6 @@ impl<'i> Texts<'i> {
     }
 
     fn versions_defined(&mut self) -> Result<Vec<String>, Error> {
-        Ok(self.indexed_definitions()?.into_iter().map(|(_, name)| name).collect())
+        Ok(self.indexed_definitions()?.into_iter().map(|(_, _, name)| name).collect())
     }
 }

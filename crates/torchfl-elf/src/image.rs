@@ -88,8 +88,19 @@ impl<'a> Image<'a> {
 
     /// A range held in memory; for tables that are small in any honest file.
     pub(crate) fn bytes(&self, offset: u64, len: u64, what: &'static str) -> Result<Vec<u8>, Error> {
+        self.bytes_within(offset, len, MAX_HELD, what)
+    }
+
+    /// A range held in memory, of at most `limit` bytes.
+    pub(crate) fn bytes_within(
+        &self,
+        offset: u64,
+        len: u64,
+        limit: u64,
+        what: &'static str,
+    ) -> Result<Vec<u8>, Error> {
         in_file(self.file, self.name, offset, len, what)?;
-        if len > MAX_HELD {
+        if len > limit {
             return Err(self.malformed(format!("{what} of {len} bytes")));
         }
         let mut buf = vec![0; len as usize];

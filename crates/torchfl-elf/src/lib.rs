@@ -1,7 +1,8 @@
 //! Reads ELF files and changes the search path (`DT_RPATH`, `DT_RUNPATH`) inside them. No policy.
 //!
 //! * [`facts`] reads what the dynamic loader would read: piecewise, never the whole file.
-//! * [`symbols`] walks the dynamic symbols, with their versions, as a stream.
+//! * [`symbols`] walks the dynamic symbols, with their versions, as a stream; [`symbol_table`] holds them all.
+//! * [`relocations`] tells which symbols the loader looks up, in its order.
 //! * [`plan`] works out the smallest edit that gives a file one search path, and checks the edited view
 //!   as the loader would see it; [`Patched`] is that view, without a copy.
 //! * [`patch_in_place`] writes such an edit into the file, journaled; [`patch_to`] writes a new file.
@@ -21,7 +22,9 @@ mod mapped;
 mod patch;
 mod plan;
 mod read_at;
+mod relocations;
 mod symbols;
+mod table;
 mod tables;
 mod tail;
 mod verify;
@@ -35,4 +38,6 @@ pub use mapped::{Mapped, mapped};
 pub use patch::{Data, Edit, How, Patch, Patched, SearchPath, Tag, Write};
 pub use plan::plan;
 pub use read_at::{FileAt, ReadAt};
+pub use relocations::{Relocation, Use, own_static_tls, relocations};
 pub use symbols::{Bind, Symbol, SymbolVersion, Symbols, symbols};
+pub use table::{Place, SymbolTable, TableSymbol, TableVersion, symbol_table};

@@ -32,7 +32,7 @@ impl Serialize for Machine {
     }
 }
 
-const EM_LOONGARCH: u16 = 258;
+pub(crate) const EM_LOONGARCH: u16 = 258;
 
 impl Machine {
     /// The largest page size a kernel for this machine may be built with, in bytes (binutils'

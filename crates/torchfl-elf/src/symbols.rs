@@ -34,6 +34,19 @@ pub enum Bind {
     Other,
 }
 
+impl Bind {
+    /// `ELF64_ST_BIND`.
+    pub(crate) fn of(bits: u8) -> Self {
+        match bits {
+            0 => Self::Local,
+            1 => Self::Global,
+            2 => Self::Weak,
+            10 => Self::Unique,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// The version a symbol belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SymbolVersion {
@@ -86,7 +99,7 @@ pub fn symbols<'a>(file: &'a dyn ReadAt, name: &'a str) -> Result<Symbols<'a>, E
     let table = image.symbol_table()?;
     let mut texts = Texts::new(&image)?;
     let mut versions = HashMap::new();
-    for (index, name) in texts.indexed_definitions()? {
+    for (index, _, name) in texts.indexed_definitions()? {
         versions.insert(index & 0x7fff, SymbolVersion { name, file: None, hidden: false });
     }
     for (file, needs) in texts.indexed_needs()? {
@@ -95,7 +108,7 @@ pub fn symbols<'a>(file: &'a dyn ReadAt, name: &'a str) -> Result<Symbols<'a>, E
             versions.insert(index & 0x7fff, version);
         }
     }
-    let count = table.map_or(0, |table| table.count);
+    let (offset, count) = table.map_or((0, 0), |table| (table.offset, table.count));
     let version_table = match image.entry(dt::DT_VERSYM) {
         Some(vaddr) => Some(image.offset_of(vaddr, count * 2, "DT_VERSYM")?),
         None => None,
@@ -105,7 +118,7 @@ pub fn symbols<'a>(file: &'a dyn ReadAt, name: &'a str) -> Result<Symbols<'a>, E
         image,
         versions,
         version_table,
-        offset: table.map_or(0, |table| table.offset),
+        offset,
         count,
         next: 1,
         batch: Vec::new(),
@@ -148,13 +161,7 @@ impl Symbols<'_> {
         Ok(Symbol {
             name: self.name(record.st_name as u64)?,
             defined: record.st_shndx != 0,
-            bind: match record.st_bind() {
-                0 => Bind::Local,
-                1 => Bind::Global,
-                2 => Bind::Weak,
-                10 => Bind::Unique,
-                _ => Bind::Other,
-            },
+            bind: Bind::of(record.st_bind()),
             kind: record.st_type(),
             visibility: record.st_visibility(),
             value: record.st_value,

@@ -1,5 +1,7 @@
 //! The tables the dynamic entries point at: symbols, versions, and every use of a dynamic string.
 
+use std::ops::Range;
+
 use goblin::elf::dynamic as dt;
 use goblin::elf::section_header::SHT_DYNSYM;
 use goblin::elf::sym::Sym;
@@ -16,10 +18,12 @@ pub(crate) const STRING_TAGS: [u64; 7] =
     [dt::DT_NEEDED, dt::DT_SONAME, 0x6fff_fefa, 0x6fff_fefb, 0x6fff_fefc, 0x7fff_fffd, 0x7fff_ffff];
 
 /// The dynamic symbol table.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SymbolTable {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Located {
     pub(crate) offset: u64,
     pub(crate) count: u64,
+    /// Indices that a look-up by name can reach.
+    pub(crate) hashed: Range<u64>,
 }
 
 /// One record of `.gnu.version_r`.
@@ -36,17 +40,20 @@ pub(crate) enum Need {
 pub(crate) struct Definition {
     pub(crate) name: u32,
     pub(crate) index: u16,
+    /// `vd_flags`.
+    pub(crate) flags: u16,
     pub(crate) first: bool,
 }
 
 impl Image<'_> {
     /// The dynamic symbols. Their number is not stored: it is the largest that the hash tables and, beside
     /// them, the section header or (without one) the relocations tell.
-    pub(crate) fn symbol_table(&self) -> Result<Option<SymbolTable>, Error> {
+    pub(crate) fn symbol_table(&self) -> Result<Option<Located>, Error> {
         let Some(vaddr) = self.entry(dt::DT_SYMTAB) else { return Ok(None) };
         let (offset, room) =
             self.locate(vaddr).ok_or_else(|| self.malformed("the dynamic symbols are not in the file"))?;
-        let mut count = self.symbols_by_sysv_hash()?.max(self.symbols_by_gnu_hash()?);
+        let (sysv, gnu) = (self.symbols_by_sysv_hash()?, self.symbols_by_gnu_hash()?);
+        let mut count = sysv.end.max(gnu.end);
         let section = self
             .sections()?
             .iter()
@@ -59,26 +66,30 @@ impl Image<'_> {
         if count > room / self.size::<Sym>() {
             return Err(self.malformed(format!("{count} dynamic symbols do not fit their segment")));
         }
-        Ok(Some(SymbolTable { offset, count }))
+        // Where both are there, glibc uses the latter (elf/dl-setup_hash.c).
+        let hashed = if self.entry(dt::DT_GNU_HASH).is_some() { gnu } else { sysv };
+        Ok(Some(Located { offset, count, hashed }))
     }
 
-    /// `nchain` of `DT_HASH`.
-    fn symbols_by_sysv_hash(&self) -> Result<u64, Error> {
-        let Some(vaddr) = self.entry(dt::DT_HASH) else { return Ok(0) };
+    /// Up to `nchain` of `DT_HASH`.
+    fn symbols_by_sysv_hash(&self) -> Result<Range<u64>, Error> {
+        let Some(vaddr) = self.entry(dt::DT_HASH) else { return Ok(0..0) };
         let word = self.machine().hash_word(self.is_64());
         let offset = self.offset_of(vaddr, 2 * word, "DT_HASH")?;
-        if word == 8 {
-            self.number(offset + 8, "DT_HASH")
+        let (buckets, end) = if word == 8 {
+            (self.number(offset, "DT_HASH")?, self.number(offset + 8, "DT_HASH")?)
         } else {
-            Ok(self.number::<u32>(offset + 4, "DT_HASH")?.into())
-        }
+            let word = |at| self.number::<u32>(at, "DT_HASH").map(u64::from);
+            (word(offset)?, word(offset + 4)?)
+        };
+        Ok(if buckets == 0 { end..end } else { 1..end })
     }
 
-    /// The end of the chain that holds the largest bucket of `DT_GNU_HASH`. Symbols that are not hashed
+    /// Up to the end of the chain that holds the largest bucket of `DT_GNU_HASH`. Symbols that are not hashed
     /// come first; without any hashed symbol the header's `symoffset` says nothing (bfd writes 1).
-    fn symbols_by_gnu_hash(&self) -> Result<u64, Error> {
+    fn symbols_by_gnu_hash(&self) -> Result<Range<u64>, Error> {
         const WHAT: &str = "DT_GNU_HASH";
-        let Some(vaddr) = self.entry(dt::DT_GNU_HASH) else { return Ok(0) };
+        let Some(vaddr) = self.entry(dt::DT_GNU_HASH) else { return Ok(0..0) };
         let (offset, room) = self.locate(vaddr).ok_or_else(|| self.malformed(WHAT))?;
         let buckets: u64 = self.number::<u32>(offset, WHAT)?.into();
         let first: u64 = self.number::<u32>(offset + 4, WHAT)?.into();
@@ -98,7 +109,7 @@ impl Image<'_> {
             true
         })?;
         let Some(mut chain) = u64::from(last).checked_sub(first).filter(|_| last != 0) else {
-            return Ok(0);
+            return Ok(0..0);
         };
         let mut ended = false;
         let start = chains.saturating_add(chain * 4);
@@ -109,7 +120,11 @@ impl Image<'_> {
             chain += end.map_or(piece.len() as u64 / 4, |end| end as u64 + 1);
             !ended
         })?;
-        if ended { Ok(first + chain) } else { Err(self.malformed("a chain of DT_GNU_HASH has no end")) }
+        if ended {
+            Ok(first..first + chain)
+        } else {
+            Err(self.malformed("a chain of DT_GNU_HASH has no end"))
+        }
     }
 
     /// One more than the largest symbol that a relocation names.
@@ -196,7 +211,7 @@ impl Image<'_> {
         let mut budget = MAX_VERSIONS;
         self.each_record(start, WHAT, &mut budget, |at, budget| {
             let record = self.bytes(self.offset_of(at, 20, WHAT)?, 20, WHAT)?;
-            let index = self.parse(&record, 4, WHAT)?;
+            let (flags, index) = (self.parse(&record, 2, WHAT)?, self.parse(&record, 4, WHAT)?);
             let mut left: u16 = self.parse(&record, 6, WHAT)?;
             let aux = at.saturating_add(u64::from(self.parse::<u32>(&record, 12, WHAT)?));
             let next: u32 = self.parse(&record, 16, WHAT)?;
@@ -204,7 +219,7 @@ impl Image<'_> {
             if left > 0 {
                 self.each_record(aux, WHAT, budget, |at, _| {
                     let record = self.bytes(self.offset_of(at, 8, WHAT)?, 8, WHAT)?;
-                    visit(Definition { name: self.parse(&record, 0, WHAT)?, index, first })?;
+                    visit(Definition { name: self.parse(&record, 0, WHAT)?, index, flags, first })?;
                     first = false;
                     left -= 1;
                     let next: u32 = self.parse(&record, 4, WHAT)?;

@@ -16,6 +16,8 @@ pub(crate) struct Recipe {
     pub(crate) sections: bool,
     /// Zero-filled memory behind the second segment, which then cannot grow in the file.
     pub(crate) bss: bool,
+    /// Symbol and type of each relocation; the last is among the jump slots.
+    pub(crate) relocations: Vec<(u64, u64)>,
 }
 
 impl Recipe {
@@ -30,6 +32,7 @@ impl Recipe {
             note: true,
             sections: true,
             bss: true,
+            relocations: Vec::new(),
         }
     }
 }
@@ -85,6 +88,19 @@ impl Bytes<'_> {
         self.word(item);
     }
 
+    fn relocation(&mut self, symbol: u64, kind: u64) {
+        self.word(0x100);
+        match (self.recipe.is_64, self.recipe.machine, self.recipe.little) {
+            (true, 8, true) => {
+                self.number(symbol, 4);
+                self.bytes.extend([0, 0, 0, kind as u8]);
+            }
+            (true, ..) => self.word(symbol << 32 | kind),
+            (false, ..) => self.word(symbol << 8 | kind),
+        }
+        self.word(0);
+    }
+
     fn symbol(&mut self, name: u64, section: u64) {
         self.number(name, 4);
         if self.recipe.is_64 {
@@ -133,9 +149,15 @@ pub(crate) fn library(recipe: &Recipe) -> Vec<u8> {
         (11, if recipe.is_64 { 24 } else { 16 }),
     ];
     entries.extend(rest);
+    let (records, item) = (0x500, 3 * word as u64);
+    if let Some(slots) = recipe.relocations.len().checked_sub(1) {
+        let slots = slots as u64 * item;
+        entries.extend([(7, records), (8, slots), (9, item), (20, 7), (23, records + slots), (2, item)]);
+    }
     let count = entries.len() + 1 + recipe.spare;
     let dynamic_len = (count * 2 * word) as u64;
-    let (load_len, end) = (strings + table.len() as u64, dynamic + dynamic_len);
+    let load_len = if recipe.relocations.is_empty() { strings + table.len() as u64 } else { dynamic };
+    let end = dynamic + dynamic_len;
 
     let mut b = Bytes { recipe, bytes: Vec::new() };
     b.bytes.extend([0x7f, b'E', b'L', b'F', 1 + u8::from(recipe.is_64), 2 - u8::from(recipe.little), 1, 0]);
@@ -178,6 +200,12 @@ pub(crate) fn library(recipe: &Recipe) -> Vec<u8> {
     }
     b.pad(strings);
     b.bytes.extend(&table);
+    if !recipe.relocations.is_empty() {
+        b.pad(records);
+    }
+    for (symbol, kind) in &recipe.relocations {
+        b.relocation(*symbol, *kind);
+    }
     b.pad(dynamic);
     for (tag, value) in entries {
         b.word(tag);
