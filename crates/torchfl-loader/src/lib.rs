@@ -21,7 +21,7 @@ mod search;
 mod settings;
 mod symbols;
 
-pub use cache::{Abi, Cache, Tree};
+pub use cache::{Abi, Cache, Tree, TreeEntry, TreeLibrary};
 pub use error::Error;
 pub use failure::Failure;
 pub use files::{Entry, FileEntry, FileId, Files};
