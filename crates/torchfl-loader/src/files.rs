@@ -100,6 +100,15 @@ pub struct FileEntry {
     file: Arc<File>,
 }
 
+impl FileEntry {
+    /// A library that stands in no tree.
+    pub(crate) fn given(name: &str, object: Arc<Object>) -> Self {
+        let id = FileId::Virtual(Arc::as_ptr(&object) as u64);
+        let file = Arc::new(File { id: known(id), content: Content::Object(object) });
+        Self { id, path: name.to_owned(), file }
+    }
+}
+
 impl Default for Files {
     fn default() -> Self {
         Self::new()

@@ -28,5 +28,5 @@ pub use files::{Entry, FileEntry, FileId, Files};
 pub use object::{BadFile, Cover, Flags, Known, Object};
 pub use process::{Binding, Map, MapId, Open, Process};
 pub use search::{Outcome, Step, Why};
-pub use settings::Settings;
+pub use settings::{Given, Settings};
 pub use symbols::{Export, Reference, Symbols, Wanted, hash};

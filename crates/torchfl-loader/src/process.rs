@@ -6,7 +6,7 @@ use std::sync::Arc;
 use torchfl_elf::{Class, Kind};
 
 use crate::failure::Failure;
-use crate::files::{Entry, FileId, Files};
+use crate::files::{Entry, FileEntry, FileId, Files};
 use crate::object::Object;
 use crate::search::{Hit, Outcome, Step, Why};
 use crate::settings::Settings;
@@ -206,9 +206,14 @@ impl<'f> Process<'f> {
 
     /// The loader itself is in every process, and answers to the name under which programs ask for it.
     fn interpreter(&mut self, path: &str) -> Result<(), Failure> {
-        let Entry::File(entry) = self.files.entry(path) else {
-            return Err(not_found(path, None, Vec::new()));
+        let entry = match self.files.entry(path) {
+            Entry::File(entry) => Some(entry),
+            _ => {
+                let name = path.rsplit('/').next().unwrap_or(path);
+                self.settings.given.find(name).map(|object| FileEntry::given(path, object))
+            }
         };
+        let Some(entry) = entry else { return Err(not_found(path, None, Vec::new())) };
         let object = match self.files.library(&entry) {
             Ok(object) => object,
             Err(bad) => return Err(Failure::BadFile { path: path.to_owned(), reason: bad.0 }),

@@ -25,6 +25,8 @@ pub enum Why {
     Path,
     /// The program itself.
     Program,
+    /// The machine is said to have it.
+    Given,
 }
 
 /// What was found at a path.
@@ -98,7 +100,10 @@ impl Process<'_> {
                 }
             }
         }
-        Ok(None)
+        Ok(self.settings.given.find(name).map(|object| {
+            steps.push(Step { why: Why::Given, path: name.to_owned(), outcome: Outcome::Taken });
+            Hit { path: name.to_owned(), entry: FileEntry::given(name, object) }
+        }))
     }
 
     /// `DF_1_NODEFLIB` of who asks, or of the program.

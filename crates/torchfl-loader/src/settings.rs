@@ -1,8 +1,12 @@
 //! What the loader knows besides the files: the environment, the machine, how it was built.
 
+use std::fmt;
+use std::sync::Arc;
+
 use torchfl_elf::Class;
 
 use crate::cache::{Abi, Cache};
+use crate::object::Object;
 
 /// The machine and the environment of a process.
 #[derive(Debug, Clone)]
@@ -28,6 +32,8 @@ pub struct Settings {
     pub static_tls: u64,
     /// The working folder.
     pub working_folder: String,
+    /// What stands in for a library that is found nowhere.
+    pub given: Given,
     /// Go on after a failure and note it, to find all there are. Otherwise stop as the loader does.
     pub keep_going: bool,
 }
@@ -48,7 +54,36 @@ impl Settings {
             bind_now: false,
             static_tls: 1664,
             working_folder: "/".to_owned(),
+            given: Given::default(),
             keep_going: false,
         }
+    }
+}
+
+/// Libraries that the target machine is said to have, and that nobody has looked at. The same name must always
+/// give the same object.
+#[derive(Clone)]
+pub struct Given(Arc<dyn Fn(&str) -> Option<Arc<Object>> + Send + Sync>);
+
+impl Given {
+    /// `find(name)` gives what stands in for the library of that name.
+    pub fn new(find: impl Fn(&str) -> Option<Arc<Object>> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(find))
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Object>> {
+        (self.0)(name)
+    }
+}
+
+impl Default for Given {
+    fn default() -> Self {
+        Self::new(|_| None)
+    }
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Given")
     }
 }
