@@ -58,6 +58,14 @@ def test_an_unreadable_or_other_build_json(sim, data):
     refused(sim, "E-BOOT-001")
 
 
+def test_a_build_json_from_before_the_audit_is_read(sim):
+    def older(build):
+        del build["audit"], build["allow_unresolved"]
+
+    sim.edit(older)
+    sim.assert_planned(sim.run("import torch_fl, torch\nsay(where())").said)
+
+
 def test_a_refused_build_json_in_the_carrier_leaves_the_stock_torch(sim):
     (sim.home / "build.json").write_bytes(b"{")
     assert sim.run("import torch", PYTHONPATH=sim.home / "gate").code == 1

@@ -59,6 +59,12 @@ pub struct BuildJson {
     pub assumed: Vec<String>,
     /// Parts that `--allow-unlicensed` let through without a licence file.
     pub allow_unlicensed: Vec<String>,
+    /// Names of libraries that are needed and that nothing known brings,
+    /// and that the build let through all the same.
+    pub allow_unresolved: Vec<String>,
+    /// What `torchfl audit` needs of the manifest, so that a wheel is enough for it. The bootstrap does not read
+    /// it.
+    pub audit: Audit,
 }
 
 /// One input.
@@ -121,6 +127,45 @@ pub struct Provided {
 pub struct Plugin {
     /// Its path in `torch_fl/`. It is opened after torch.
     pub library: String,
+}
+
+/// What `torchfl audit` needs of the manifest.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Audit {
+    /// Libraries of the driver and the SDK, as globs of file names: on the target machine, and in no wheel.
+    pub host: Vec<String>,
+    /// Libraries that are opened by name at run time, and so are in no `DT_NEEDED`.
+    pub dlopen: Vec<String>,
+    /// The SDK's folder on the target machine, `/opt/acme`.
+    pub sdk: Option<String>,
+    /// The dispatch key that the bundled libraries register their kernels under, `CUDA`.
+    pub kernels: Option<String>,
+    /// The vendor's Triton, or null: the manifest says nothing of it.
+    pub triton: Option<Triton>,
+    /// The severity of a rule's findings, by the rule's code: `error`, `warning`, `note`, or `ignore`. A rule that
+    /// is not named here has its own.
+    pub severity: BTreeMap<String, String>,
+}
+
+/// The vendor's Triton.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Triton {
+    /// Who supplies it: `pypi`, `vendor` or `none`.
+    pub supplier: String,
+    /// Distributions that may own the folder `triton/` on this vendor's machines.
+    pub owners: Vec<Owner>,
+}
+
+/// A distribution that may own the folder `triton/`.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Owner {
+    /// Its name.
+    pub name: String,
+    /// What its local version starts with.
+    pub local: Option<String>,
 }
 
 impl BuildJson {

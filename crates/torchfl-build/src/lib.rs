@@ -17,7 +17,7 @@ mod tree;
 mod version;
 mod write;
 
-pub use build_json::{BuildJson, File, Input, Plugin, Provided, SCHEMA, Torch};
+pub use build_json::{Audit, BuildJson, File, Input, Owner, Plugin, Provided, SCHEMA, Torch, Triton};
 pub use error::Error;
 pub use libraries::Library;
 pub use package::ACTIVATE;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use torchfl_manifest::resolve::OpenFrom;
+use torchfl_manifest::resolve::{self, OpenFrom};
 use torchfl_manifest::{Front, Resolved, Swap};
 
 use crate::build_json::{self, BuildJson, Input};
@@ -90,6 +90,8 @@ pub(crate) fn resolve(from: Facts<'_>) -> Result<BuildJson, Error> {
         plugin: from.plugin.map(|l| build_json::Plugin { library: format!("lib/{}", l.name) }),
         assumed: assumed(resolved, from.proved_front),
         allow_unlicensed: from.allowed,
+        allow_unresolved: Vec::new(),
+        audit: audit(resolved),
     })
 }
 
@@ -116,6 +118,24 @@ fn install(resolved: &Resolved) -> BTreeMap<String, String> {
         }
     };
     BTreeMap::from([("pip".to_owned(), pip), ("uv".to_owned(), uv)])
+}
+
+/// What an audit of the wheel needs of the manifest.
+fn audit(resolved: &Resolved) -> build_json::Audit {
+    let owner =
+        |owner: &resolve::Owner| build_json::Owner { name: owner.name.clone(), local: owner.local.clone() };
+    let severity = &resolved.audit.severity;
+    build_json::Audit {
+        host: resolved.host.libraries.clone(),
+        dlopen: resolved.host.dlopen.clone(),
+        sdk: resolved.sdk.root.clone(),
+        kernels: resolved.bundle.kernels.clone(),
+        triton: resolved.triton.as_ref().map(|triton| build_json::Triton {
+            supplier: triton.supplier.as_str().to_owned(),
+            owners: triton.owners.iter().map(owner).collect(),
+        }),
+        severity: severity.iter().map(|(code, severity)| (code.clone(), severity.to_string())).collect(),
+    }
 }
 
 /// What was taken on the manifest's word.

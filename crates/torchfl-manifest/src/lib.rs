@@ -9,12 +9,13 @@ use std::path::PathBuf;
 pub use crate::check::{Finding, Severity, check};
 pub use crate::embedded::{embedded, find, text};
 pub use crate::model::{
-    Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Root, Sdk, Shim, Target,
-    Torch, Triton, TritonTarget,
+    Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Root, Sdk, Shim,
+    Target, Torch, Triton, TritonTarget,
 };
 pub use crate::names::{
-    Arch, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob, Library,
-    LocalVersion, PythonTag, Release, SearchEntry, SearchTag, ShimKind, Slug, Status, Supplier, Swap, Text,
+    Arch, AuditSeverity, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob,
+    Library, LocalVersion, PythonTag, Release, RuleCode, SearchEntry, SearchTag, ShimKind, Slug, Status,
+    Supplier, Swap, Text,
 };
 pub use crate::new::new_manifest;
 pub use crate::problem::Problem;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::decode::{Complaint, Context, Field, Node, record};
 use crate::names::{
-    Arch, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob, Library,
-    LocalVersion, PythonTag, Release, SearchEntry, SearchTag, ShimKind, Slug, Status, Supplier, Swap, Text,
+    Arch, AuditSeverity, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob,
+    Library, LocalVersion, PythonTag, Release, RuleCode, SearchEntry, SearchTag, ShimKind, Slug, Status,
+    Supplier, Swap, Text,
 };
 use crate::spanned::Spanned;
 
@@ -51,6 +52,8 @@ record! {
         pub triton: Option<Triton>,
         /// `FlagGems`, the operator library.
         pub flag_gems: Option<FlagGems>,
+        /// What `torchfl audit` makes of this vendor's wheels.
+        pub audit: Option<Audit>,
         /// Where the wheel is tested on the chip.
         pub ci: Option<Ci>,
     }
@@ -186,6 +189,9 @@ record! {
         pub search_path: Vec<Spanned<SearchEntry>>,
         /// The tag that it is written under.
         pub search_tag: Spanned<SearchTag>,
+        /// The dispatch key that the bundled libraries register their kernels under, `CUDA`. PyTorch's
+        /// generator (`torchgen/gen.py`) puts them into the namespace of that name in lower case, `at::cuda`.
+        pub kernels: Option<Spanned<Identifier>>,
     }
 }
 
@@ -289,6 +295,16 @@ record! {
     pub struct FlagGems {
         /// The vendor's name there.
         pub vendor: Spanned<Text>,
+    }
+}
+
+record! {
+    /// `[audit]`: what `torchfl audit` makes of this vendor's wheels.
+    pub struct Audit {
+        /// The severity of a rule's findings, by the rule's code, instead of the rule's own:
+        /// `{ "AUD-007" = "warning" }`. Whether there is such a rule is checked by the audit.
+        #[schemars(default)]
+        pub severity: BTreeMap<RuleCode, Spanned<AuditSeverity>>,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The strings of a manifest that have rules of their own.
 
+use std::ops::RangeInclusive;
+
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::decode::{Complaint, Context, Field, Name, Node, choice, name};
@@ -48,6 +50,10 @@ name! {
 name! {
     /// An identifier: letters, digits and `_`, no digit first.
     pub struct Identifier("identifier", "E-MAN-028", identifier)
+}
+name! {
+    /// `AUD-007`: the code of a rule of the audit.
+    pub struct RuleCode("rule code", "E-MAN-029", rule_code)
 }
 name! {
     /// Text that says something.
@@ -137,6 +143,19 @@ choice! {
         Vendor = "vendor",
         /// Nobody: the vendor has none.
         None = "none",
+    }
+}
+choice! {
+    /// How much a finding of the audit matters.
+    pub enum AuditSeverity {
+        /// The wheel is not to be used.
+        Error = "error",
+        /// Somebody should look at it.
+        Warning = "warning",
+        /// Worth knowing.
+        Note = "note",
+        /// It is left out.
+        Ignore = "ignore",
     }
 }
 
@@ -340,6 +359,20 @@ fn identifier(text: &str) -> Result<(), Complaint> {
         return Ok(());
     }
     Err(Complaint::new(format!("{text:?} is no identifier: letters, digits and `_`, no digit first")))
+}
+
+fn rule_code(text: &str) -> Result<(), Complaint> {
+    let digits = |text: &str, lengths: RangeInclusive<usize>| {
+        lengths.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+    };
+    if text.strip_prefix("AUD-").is_some_and(|number| digits(number, 3..=3)) {
+        return Ok(());
+    }
+    let message = format!("{text:?} is no rule's code: AUD- and three digits, such as AUD-007");
+    // aud-7, AUD7 and 7 are how people write it.
+    let upper = text.to_ascii_uppercase();
+    let number = upper.trim_start_matches("AUD").trim_start_matches(['-', '_']);
+    Err(Complaint { message, nearest: digits(number, 1..=3).then(|| format!("AUD-{number:0>3}")) })
 }
 
 fn text(text: &str) -> Result<(), Complaint> {

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Sdk, Shim, Target, Torch,
-    Triton, TritonTarget,
+    Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Sdk, Shim, Target,
+    Torch, Triton, TritonTarget,
 };
 
 /// Heading, name in the schema, fields.
@@ -26,6 +26,7 @@ const TABLES: &[(&str, &str, &[&str])] = &[
     ("`triton.owners`", "Owner", Owner::FIELDS),
     ("`triton.target`", "TritonTarget", TritonTarget::FIELDS),
     ("`[flag-gems]`", "FlagGems", FlagGems::FIELDS),
+    ("`[audit]`", "Audit", Audit::FIELDS),
     ("`[ci]`", "Ci", Ci::FIELDS),
 ];
 
@@ -45,6 +46,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("E-MAN-026", "a glob that is none, or that leaves the wheel"),
     ("E-MAN-027", "a folder's name or a text that cannot be one"),
     ("E-MAN-028", "a distribution or an identifier that cannot be one"),
+    ("E-MAN-029", "a rule's code that is not AUD- and three digits"),
     ("E-MAN-030", "a name is listed twice"),
     ("E-MAN-031", "a library is in two lists that exclude each other: required, optional, front"),
     ("E-MAN-032", "a library in `preload` comes from nowhere"),
@@ -139,12 +141,15 @@ fn meaning(schema: &Value, property: &Value) -> String {
     text.replace('|', "\\|")
 }
 
-/// What a list is of, or the node itself; without the `null` that an optional key has.
+/// What a list or a table of free names is of, or the node itself; without an optional key's `null`.
 fn element(node: &Value) -> &Value {
     if let Some(choice) = node["anyOf"].as_array().and_then(|choices| choices.first()) {
         return element(choice);
     }
-    if node["items"].is_object() { element(&node["items"]) } else { node }
+    ["items", "additionalProperties"]
+        .iter()
+        .find(|of| node[**of].is_object())
+        .map_or(node, |of| element(&node[*of]))
 }
 
 fn definition<'a>(schema: &'a Value, node: &Value) -> Option<&'a Value> {
@@ -211,6 +216,7 @@ mod tests {
             required::<Owner>(),
             required::<TritonTarget>(),
             required::<FlagGems>(),
+            required::<Audit>(),
             required::<Ci>(),
         ];
         assert_eq!(all.len(), TABLES.len());

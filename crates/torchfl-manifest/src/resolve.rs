@@ -7,7 +7,9 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::model::{Manifest, Root};
-use crate::names::{Arch, Front, SearchTag, ShimKind, Status, Supplier, Swap, local, search_folder};
+use crate::names::{
+    Arch, AuditSeverity, Front, SearchTag, ShimKind, Status, Supplier, Swap, local, search_folder,
+};
 use crate::{Error, model};
 
 /// What a build asks for beyond the manifest.
@@ -67,6 +69,8 @@ pub struct Resolved {
     pub triton: Option<Triton>,
     /// The vendor's name in `FlagGems`.
     pub flag_gems: Option<String>,
+    /// What the audit makes of the wheel.
+    pub audit: Audit,
     /// Where the wheel is tested.
     pub ci: Ci,
 }
@@ -149,6 +153,8 @@ pub struct Bundle {
     pub search_path: Vec<String>,
     /// The tag that it is written under; `rpath` where there is no bundle.
     pub search_tag: SearchTag,
+    /// The dispatch key of its kernels.
+    pub kernels: Option<String>,
 }
 
 impl Bundle {
@@ -247,6 +253,13 @@ pub struct TritonTarget {
     pub warp_size: i64,
 }
 
+/// [`model::Audit`] without spans.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Audit {
+    /// By the rule's code, `AUD-007`.
+    pub severity: BTreeMap<String, AuditSeverity>,
+}
+
 /// [`model::Ci`] without spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Ci {
@@ -300,6 +313,7 @@ pub fn resolve(manifest: &Manifest, request: &Request) -> Result<Resolved, Error
         comm: manifest.comm.as_ref().map(|comm| comm.library.to_string()),
         triton: manifest.triton.as_ref().map(triton),
         flag_gems: manifest.flag_gems.as_ref().map(|gems| gems.vendor.to_string()),
+        audit: manifest.audit.as_ref().map(audit).unwrap_or_default(),
         ci: manifest.ci.as_ref().map_or_else(Ci::default, |ci| Ci {
             runner: strings(&ci.runner),
             image: ci.image.as_ref().map(ToString::to_string),
@@ -408,6 +422,7 @@ fn bundle(manifest: &Manifest, name: &str, sdk: &Sdk) -> Result<Bundle, Error> {
             open: Vec::new(),
             search_path: Vec::new(),
             search_tag: SearchTag::Rpath,
+            kernels: None,
         });
     };
     let mut search_path = Vec::with_capacity(bundle.search_path.len());
@@ -436,6 +451,7 @@ fn bundle(manifest: &Manifest, name: &str, sdk: &Sdk) -> Result<Bundle, Error> {
         open: open.collect(),
         search_path,
         search_tag: *bundle.search_tag,
+        kernels: bundle.kernels.as_ref().map(ToString::to_string),
     })
 }
 
@@ -470,4 +486,8 @@ fn triton(triton: &model::Triton) -> Triton {
             warp_size: *target.warp_size,
         }),
     }
+}
+
+fn audit(audit: &model::Audit) -> Audit {
+    Audit { severity: audit.severity.iter().map(|(code, severity)| (code.to_string(), **severity)).collect() }
 }

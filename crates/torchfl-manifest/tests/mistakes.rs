@@ -30,6 +30,10 @@ fn every_key_of_the_design_is_read() {
     assert_eq!(&RIGHT[manifest.title.span.clone()], "\"MetaX MACA\"");
     assert_eq!(manifest.triton.unwrap().target.unwrap().warp_size.value, 64);
     assert_eq!(manifest.shim.len(), 2);
+    assert_eq!(manifest.bundle.unwrap().kernels.unwrap().as_str(), "CUDA");
+    let severity = manifest.audit.unwrap().severity;
+    let words: Vec<&str> = severity.values().map(|severity| &RIGHT[severity.span.clone()]).collect();
+    assert_eq!(words, ["\"warning\""]);
 }
 
 #[test]
@@ -106,8 +110,8 @@ fn values_of_the_wrong_type() {
     1:10: E-MAN-011: the integer is too large [99999999999999999999]
     2:10: E-MAN-011: expected a string (short name), found a table [{ name = 'metax' }]
     15:8: E-MAN-011: expected an array, found a string ["cp310"]
-    55:13: E-MAN-011: expected a string (text), found a boolean [true]
-    63:57: E-MAN-011: expected an integer, found a float [64.0]
+    56:13: E-MAN-011: expected a string (text), found a boolean [true]
+    64:57: E-MAN-011: expected an integer, found a float [64.0]
     "##);
 }
 
@@ -138,8 +142,8 @@ fn names_with_rules() {
     27:9: E-MAN-025: "lib/libtorch_cuda.so" is a path: a library is named by its file name (did you mean `libtorch_cuda.so`?) ["lib/libtorch_cuda.so"]
     30:12: E-MAN-026: "../*" holds an empty, `.` or `..` part: this glob stays in site-packages ["../*"]
     30:20: E-MAN-026: "/usr/lib/*" is absolute: this glob starts in the site-packages folder ["/usr/lib/*"]
-    38:14: E-MAN-026: "libmcblas[.so" is no glob: unclosed character class; missing ']' ["libmcblas[.so"]
-    43:8: E-MAN-028: "nvidia cublas" is no distribution's name: letters, digits, `.`, `-` and `_` ["nvidia cublas"]
+    39:14: E-MAN-026: "libmcblas[.so" is no glob: unclosed character class; missing ']' ["libmcblas[.so"]
+    44:8: E-MAN-028: "nvidia cublas" is no distribution's name: letters, digits, `.`, `-` and `_` ["nvidia cublas"]
     "##);
 }
 
@@ -149,6 +153,24 @@ fn versions_that_pep_440_forbids() {
     insta::assert_snapshot!(problems(&[("version = \"3.8.1\"", "version = \"3.8+1\"")]), @r##"22:11: E-MAN-020: "3.8+1" holds a `+`: a version has one, and the tool writes it ["3.8+1"]"##);
     insta::assert_snapshot!(problems(&[("version = \"3.8.1\"", "version = \"3..8\"")]), @r##"22:11: E-MAN-020: "3..8" has an empty part: PEP 440 wants a letter or digit on each side of a `.` ["3..8"]"##);
     insta::assert_snapshot!(problems(&[("version = \"3.8.1\"", "version = \"3/8\"")]), @r##"22:11: E-MAN-020: "3/8" holds '/': PEP 440 allows letters, digits and `.`, `-`, `_` here ["3/8"]"##);
+}
+
+#[test]
+fn what_the_audit_is_told() {
+    let severity = |table: &str| problems(&[("{ \"AUD-007\" = \"warning\" }", table)]);
+    insta::assert_snapshot!(
+        severity("{ AUD-007 = 'warn', AUD-008 = 2, aud-9 = 'note', 'AUD-0010' = 'note', LDR-001 = 'error', '' = 'note' }"), @r##"
+        70:24: E-MAN-013: "warn" is none of error, warning, note, ignore ['warn']
+        70:42: E-MAN-011: expected a string, found an integer [2]
+        70:45: E-MAN-029: "aud-9" is no rule's code: AUD- and three digits, such as AUD-007 (did you mean `AUD-009`?) [aud-9]
+        70:61: E-MAN-029: "AUD-0010" is no rule's code: AUD- and three digits, such as AUD-007 ['AUD-0010']
+        70:82: E-MAN-029: "LDR-001" is no rule's code: AUD- and three digits, such as AUD-007 [LDR-001]
+        70:101: E-MAN-029: "" is no rule's code: AUD- and three digits, such as AUD-007 ['']
+        "##);
+    assert_eq!(severity("{ AUD-007 = 'error', AUD-008 = 'note', AUD-999 = 'ignore' }"), "no mistake");
+    assert_eq!(severity("{}"), "no mistake");
+    insta::assert_snapshot!(severity("'error'"), @"70:12: E-MAN-011: expected a table, found a string ['error']");
+    insta::assert_snapshot!(problems(&[("kernels = \"CUDA\"", "kernels = \"at::cuda\"")]), @r##"36:11: E-MAN-028: "at::cuda" is no identifier: letters, digits and `_`, no digit first ["at::cuda"]"##);
 }
 
 #[test]
@@ -164,8 +186,8 @@ fn names_given_twice() {
     15:18: E-MAN-030: `cp310` is listed twice in python.tags ["cp310"]
     29:13: E-MAN-031: `libc10.so` is in bundle.required as well ["libc10.so"]
     29:44: E-MAN-030: `libc10_cuda.so` is listed twice in bundle.optional ["libc10_cuda.so"]
-    46:8: E-MAN-030: `nvidia-cublas` is provided twice with the same dir: join the two ["nvidia-cublas"]
-    47:14: E-MAN-030: `libcublas.so.13` is provided twice; the other one is of `nvidia-cublas` ["libcublas.so.13"]
+    47:8: E-MAN-030: `nvidia-cublas` is provided twice with the same dir: join the two ["nvidia-cublas"]
+    48:14: E-MAN-030: `libcublas.so.13` is provided twice; the other one is of `nvidia-cublas` ["libcublas.so.13"]
     "##);
 }
 
@@ -178,7 +200,7 @@ fn empty_lists_that_must_say_something() {
     ]), @r##"
     15:8: E-MAN-012: no python tag is given [[]]
     18:8: E-MAN-012: no processor is given [[]]
-    44:13: E-MAN-051: `nvidia-cublas` provides no libraries [[]]
+    45:13: E-MAN-051: `nvidia-cublas` provides no libraries [[]]
     "##);
 }
 
@@ -203,8 +225,8 @@ fn bundled_libraries_that_others_bring_too() {
         ("libraries = [\"libcublas.so.13\"]", "libraries = [\"libshm.so\"]"),
         ("\"libmcblas.so*\"", "\"libtorch*\""),
     ]), @r##"
-    38:14: E-MAN-036: `libtorch*` matches `libtorch.so`, which is bundled: it cannot stay on the host too ["libtorch*"]
-    44:14: E-MAN-036: `libshm.so` is bundled and provided by another wheel: one of them is wrong ["libshm.so"]
+    39:14: E-MAN-036: `libtorch*` matches `libtorch.so`, which is bundled: it cannot stay on the host too ["libtorch*"]
+    45:14: E-MAN-036: `libshm.so` is bundled and provided by another wheel: one of them is wrong ["libshm.so"]
     "##);
 }
 
@@ -266,8 +288,8 @@ fn a_provided_folder_that_is_not_in_site_packages() {
     let dir = |dir: &str| {
         problems(&[("dist = \"nvidia-cublas\"", &format!("dist = \"nvidia-cublas\"\ndir = '{dir}'"))])
     };
-    insta::assert_snapshot!(dir("/usr/lib"), @r##"44:7: E-MAN-050: "/usr/lib" is absolute: this folder starts in the site-packages folder ['/usr/lib']"##);
-    insta::assert_snapshot!(dir("../lib"), @r##"44:7: E-MAN-050: "../lib" holds an empty, `.` or `..` part: this folder stays in site-packages ['../lib']"##);
+    insta::assert_snapshot!(dir("/usr/lib"), @r##"45:7: E-MAN-050: "/usr/lib" is absolute: this folder starts in the site-packages folder ['/usr/lib']"##);
+    insta::assert_snapshot!(dir("../lib"), @r##"45:7: E-MAN-050: "../lib" holds an empty, `.` or `..` part: this folder stays in site-packages ['../lib']"##);
     assert_eq!(dir("nvidia/cu13/lib"), "no mistake");
 }
 

@@ -41,7 +41,7 @@ fn a_whole_manifest() {
         {"name":"libshm.so","from":"bundle","shared":false,"global":false},
         {"name":"libtorch_python.so","from":"bundle","shared":false,"global":false}],
         "search_path":["$ORIGIN","/opt/maca/lib","/opt/maca/lib64"],
-        "search_tag":"rpath"},
+        "search_tag":"rpath","kernels":"CUDA"},
         "host":{"libraries":["libmcblas.so*","libmcruntime.so*"],
         "dlopen":["libsymbol_cu.so"],
         "devices":["/dev/mxcd*"]},
@@ -52,7 +52,8 @@ fn a_whole_manifest() {
         "comm":"mccl","triton":{"supplier":"vendor","owners":[{"name":"triton","local":"metax"},
         {"name":"flagtree","local":"metax"}],
         "target":{"backend":"maca","key":"metax","warp_size":64}},
-        "flag_gems":"metax","ci":{"runner":["mx-8g"],
+        "flag_gems":"metax","audit":{"severity":{"AUD-007":"warning"}},
+        "ci":{"runner":["mx-8g"],
         "image":"registry.example/metax:1","container_options":["--device=/dev/mxcd"]}}
         "##);
 }

@@ -57,3 +57,40 @@ fn what_other_wheels_bring_is_required_with_the_vendors_pins() {
         }
     }
 }
+
+/// The wheel alone tells an audit what the manifest says.
+#[test]
+fn what_an_audit_needs_of_the_manifest_is_in_the_wheel() {
+    let context = Context::new();
+    let build = build_json(&built(&context));
+    assert_eq!(build["allow_unresolved"], serde_json::json!([]));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&build["audit"]).unwrap(), @r#"
+    {
+      "dlopen": [
+        "libcuda.so.1",
+        "libnvidia-ml.so.1",
+        "libibverbs.so.1"
+      ],
+      "host": [
+        "libcuda.so.*",
+        "libnvidia-*.so.*"
+      ],
+      "kernels": "CUDA",
+      "sdk": "/usr/local/cuda",
+      "severity": {},
+      "triton": {
+        "owners": [
+          {
+            "local": null,
+            "name": "triton"
+          },
+          {
+            "local": null,
+            "name": "flagtree"
+          }
+        ],
+        "supplier": "pypi"
+      }
+    }
+    "#);
+}

@@ -185,6 +185,38 @@ fn a_part_without_a_licence_needs_leave_which_is_recorded() {
 }
 
 #[test]
+fn an_audit_is_told_what_the_manifest_and_the_options_say() {
+    let context = Context::new();
+    let audit = |words: &str| {
+        context.json(&format!("build {words} --torch {{torch}} --dry-run"))["build_json"]["audit"].clone()
+    };
+    insta::assert_snapshot!(serde_json::to_string_pretty(&audit("sim")).unwrap(), @r#"
+    {
+      "dlopen": [],
+      "host": [
+        "libsimrt.so.*"
+      ],
+      "kernels": null,
+      "sdk": "/opt/sim",
+      "severity": {},
+      "triton": null
+    }
+    "#);
+    context.manifest(&[
+        ("search-tag = \"rpath\"  ", "kernels = \"PrivateUse1\"\nsearch-tag = \"rpath\"  "),
+        (
+            "devices = [\"/dev/sim*\"]",
+            "dlopen = [\"libacme.so\"]\n[audit]\nseverity = { AUD-007 = \"ignore\" }",
+        ),
+    ]);
+    let said = audit("--manifest m.toml --sdk-root /opt/sim-2");
+    assert_eq!(said["sdk"], "/opt/sim-2");
+    assert_eq!(said["kernels"], "PrivateUse1");
+    assert_eq!(said["dlopen"], serde_json::json!(["libacme.so"]));
+    assert_eq!(said["severity"], serde_json::json!({ "AUD-007": "ignore" }));
+}
+
+#[test]
 fn a_skeleton_says_so() {
     let context = Context::new();
     context.unpack("vendor", "site");
