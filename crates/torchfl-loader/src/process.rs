@@ -119,6 +119,11 @@ impl<'f> Process<'f> {
         }
     }
 
+    /// The tree that it sees.
+    pub fn files(&self) -> &'f Files {
+        self.files
+    }
+
     /// The libraries, in the order of mapping.
     pub fn maps(&self) -> &[Map] {
         &self.maps

@@ -89,7 +89,7 @@ impl Process<'_> {
     }
 
     /// The libraries that `map` looks into, in order.
-    pub(crate) fn scope(&self, map: MapId) -> Vec<MapId> {
+    pub fn scope(&self, map: MapId) -> Vec<MapId> {
         let mut scope: Vec<MapId> = Vec::new();
         let mut seen = vec![false; self.maps.len()];
         for part in &self.maps[map.0].scope {

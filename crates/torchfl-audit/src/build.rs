@@ -1,0 +1,103 @@
+//! The parts of `torch_fl/build.json` that an audit goes by. What wrote it is `torchfl-build`; a wheel of an older
+//! version has fewer keys.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::Severity;
+
+/// `torch_fl/build.json`.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Build {
+    /// `core`, `extra` or `none`.
+    pub swap: String,
+    /// The folder of the libraries, in `torch_fl/`.
+    pub bundle: String,
+    /// The bundle's libraries, by file name.
+    pub files: BTreeMap<String, serde_json::Value>,
+    /// What is opened before torch is imported, in this order.
+    pub open: Vec<Opened>,
+    /// Distributions that bring libraries.
+    #[serde(default)]
+    pub provided: Vec<Provided>,
+    /// The plugin.
+    pub plugin: Option<Plugin>,
+    /// Parts that came without a licence by leave.
+    #[serde(default)]
+    pub allow_unlicensed: Vec<String>,
+    /// Symbols and libraries that may stay unresolved by leave.
+    #[serde(default)]
+    pub allow_unresolved: Vec<String>,
+    /// What the manifest says to an audit.
+    #[serde(default)]
+    pub audit: Facts,
+}
+
+/// A library that is opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// Its file name.
+    pub name: String,
+    /// `bundle` or `front`.
+    pub from: String,
+    /// Skipped where one is loaded already.
+    pub shared: bool,
+    /// With `RTLD_GLOBAL`.
+    pub global: bool,
+}
+
+/// A distribution that brings libraries.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Provided {
+    /// Its name.
+    pub dist: String,
+    /// Where the libraries lie, below site-packages.
+    pub dir: String,
+    /// Their file names.
+    pub libraries: Vec<String>,
+}
+
+/// The plugin.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Plugin {
+    /// Its path in `torch_fl/`.
+    pub library: String,
+}
+
+/// What the manifest says to an audit.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Facts {
+    /// Globs of the libraries that the target machine has.
+    pub host: Vec<String>,
+    /// Libraries that are opened by name at run time.
+    pub dlopen: Vec<String>,
+    /// The SDK's place on the target machine.
+    pub sdk: Option<String>,
+    /// The dispatch key under which the bundle registers kernels.
+    pub kernels: Option<String>,
+    /// Who supplies Triton.
+    pub triton: Option<Triton>,
+    /// Severities that the manifest sets, by rule.
+    pub severity: BTreeMap<String, Severity>,
+}
+
+/// Who supplies Triton.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Triton {
+    /// `pypi`, `vendor` or `none`.
+    pub supplier: String,
+    /// Distributions that may own the folder `triton/`.
+    #[serde(default)]
+    pub owners: Vec<Owner>,
+}
+
+/// A distribution that may own `triton/`.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Owner {
+    /// Its name.
+    pub name: String,
+    /// What its local version starts with.
+    pub local: Option<String>,
+}

@@ -1,0 +1,299 @@
+//! A distribution as a set of files, whether it is a wheel, installed in a folder, or about to be written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use fs_err as fs;
+use torchfl_elf::{FileAt, ReadAt};
+use torchfl_loader::Files;
+use torchfl_wheel::{Archive, Metadata, Record, RecordRow, WheelName, normalize_name};
+
+use crate::Error;
+
+/// A text file above this size is not one.
+const TEXT_LIMIT: u64 = 64 << 20;
+
+/// One distribution. Paths are those below site-packages, with `/` between parts.
+pub struct Dist {
+    /// The normalised name (PEP 503).
+    pub name: String,
+    /// The version.
+    pub version: String,
+    /// The wheel's name; an installed one has none.
+    pub wheel: Option<WheelName>,
+    /// What it was given as.
+    pub path: PathBuf,
+    /// `NAME-VERSION.dist-info`.
+    pub info: Option<String>,
+    /// METADATA.
+    pub metadata: Option<Metadata>,
+    /// Its files, with their sizes where a list says them.
+    pub files: BTreeMap<String, Option<u64>>,
+    store: Store,
+}
+
+enum Store {
+    Wheel {
+        archive: Arc<Archive>,
+        scratch: PathBuf,
+    },
+    /// The site-packages folder.
+    Folder(PathBuf),
+    Parts(BTreeMap<String, Arc<dyn ReadAt>>),
+}
+
+/// A file of a wheel that is not written yet.
+pub struct Part {
+    /// Its path below site-packages.
+    pub path: String,
+    /// Its bytes.
+    pub bytes: Arc<dyn ReadAt>,
+}
+
+impl Dist {
+    /// A wheel file. Its libraries are unpacked into unlinked files in `scratch` when they are looked at.
+    pub fn wheel(path: &Path, scratch: &Path) -> Result<Self, Error> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let wheel: WheelName = name.parse()?;
+        let archive = Archive::open(path)?;
+        let files = archive.members().iter().filter(|member| !member.name.ends_with('/'));
+        let files = files.map(|member| (member.name.clone(), Some(member.size))).collect();
+        let info = archive.dist_info()?.to_owned();
+        let metadata = archive.metadata()?;
+        Ok(Self {
+            name: normalize_name(&wheel.distribution),
+            version: wheel.version.to_string(),
+            wheel: Some(wheel),
+            path: path.to_owned(),
+            info: Some(info),
+            metadata: Some(metadata),
+            files,
+            store: Store::Wheel { archive: Arc::new(archive), scratch: scratch.to_owned() },
+        })
+    }
+
+    /// A wheel that a build has planned and not written.
+    pub fn planned(wheel: WheelName, metadata: Metadata, parts: Vec<Part>) -> Self {
+        let files = parts.iter().map(|part| (part.path.clone(), Some(part.bytes.len()))).collect();
+        Self {
+            name: normalize_name(&wheel.distribution),
+            version: wheel.version.to_string(),
+            path: PathBuf::from(wheel.to_string()),
+            info: Some(wheel.dist_info()),
+            metadata: Some(metadata),
+            wheel: Some(wheel),
+            files,
+            store: Store::Parts(parts.into_iter().map(|part| (part.path, part.bytes)).collect()),
+        }
+    }
+
+    /// All distributions that are installed in a folder. `torch` without any metadata counts as one.
+    pub fn installed(site: &Path) -> Result<Vec<Self>, Error> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(site).map_err(Error::Io)? {
+            let name = entry.map_err(Error::Io)?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".dist-info") && site.join(&name).join("METADATA").is_file() {
+                found.push(Self::of_info(site, &name)?);
+            }
+        }
+        found.sort_by(|one, other| one.info.cmp(&other.info));
+        for bare in ["torch", "torch_fl"] {
+            let known = found.iter().any(|dist| dist.name == normalize_name(bare));
+            if !known && site.join(bare).join("__init__.py").is_file() {
+                found.push(Self::bare(site, bare)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn of_info(site: &Path, info: &str) -> Result<Self, Error> {
+        let text = fs::read(site.join(info).join("METADATA")).map_err(Error::Io)?;
+        let metadata = Metadata::parse(&text, &format!("{}/{info}/METADATA", site.display()))?;
+        let record = site.join(info).join("RECORD");
+        let rows = match fs::read(&record) {
+            Ok(text) => Record::parse(&text, &record.to_string_lossy())?.rows,
+            // Distributions of the system's package manager have none.
+            Err(_) => Vec::new(),
+        };
+        let files = rows.into_iter().filter(|row| inside(row)).map(|row| (row.path, row.size)).collect();
+        Ok(Self {
+            name: metadata.normalized_name(),
+            version: metadata.get("Version").unwrap_or_default().to_owned(),
+            wheel: None,
+            path: site.to_owned(),
+            info: Some(info.to_owned()),
+            metadata: Some(metadata),
+            files,
+            store: Store::Folder(site.to_owned()),
+        })
+    }
+
+    /// A package of which only the files are there.
+    fn bare(site: &Path, name: &str) -> Result<Self, Error> {
+        let mut files = BTreeMap::new();
+        walk(&site.join(name), name, &mut files)?;
+        Ok(Self {
+            name: normalize_name(name),
+            version: String::new(),
+            wheel: None,
+            path: site.to_owned(),
+            info: None,
+            metadata: None,
+            files,
+            store: Store::Folder(site.to_owned()),
+        })
+    }
+
+    /// Whether there is such a file.
+    pub fn has(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// A file's bytes, of at most 64 MiB.
+    pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
+        match &self.store {
+            Store::Wheel { archive, .. } => Ok(archive.read(path, TEXT_LIMIT)?),
+            Store::Folder(site) => {
+                let mut bytes = Vec::new();
+                let file = fs::File::open(site.join(path)).map_err(Error::Io)?;
+                file.take(TEXT_LIMIT).read_to_end(&mut bytes).map_err(Error::Io)?;
+                Ok(bytes)
+            }
+            Store::Parts(parts) => {
+                let missing = || std::io::Error::new(std::io::ErrorKind::NotFound, path.to_owned());
+                let part = parts.get(path).ok_or_else(missing).map_err(Error::Io)?;
+                let mut bytes = vec![0; part.len().min(TEXT_LIMIT) as usize];
+                part.read_exact_at(0, &mut bytes).map_err(Error::Io)?;
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// RECORD, where there is one.
+    pub fn record(&self) -> Result<Option<Record>, Error> {
+        let Some(path) =
+            self.info.as_ref().map(|info| format!("{info}/RECORD")).filter(|path| self.has(path))
+        else {
+            return Ok(None);
+        };
+        let text = self.read(&path)?;
+        Ok(Some(Record::parse(&text, &format!("{}: {path}", self.path.display()))?))
+    }
+
+    /// The wheel's archive, if it is a wheel file.
+    pub fn archive(&self) -> Option<&Archive> {
+        match &self.store {
+            Store::Wheel { archive, .. } => Some(archive),
+            _ => None,
+        }
+    }
+
+    /// A file's place on this machine's disk, if it is installed.
+    pub fn on_disk(&self, path: &str) -> Option<PathBuf> {
+        match &self.store {
+            Store::Folder(site) => Some(site.join(path)),
+            _ => None,
+        }
+    }
+
+    /// Paths that may be ELF files, by their names.
+    pub fn candidates(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str).filter(|path| may_be_elf(path))
+    }
+
+    /// First parts of the paths: what it adds to site-packages.
+    pub fn top_level(&self) -> BTreeSet<&str> {
+        self.files.keys().filter_map(|path| path.split('/').next()).collect()
+    }
+
+    /// Lays the distribution's libraries over the folder `at`.
+    pub fn mount(&self, files: &mut Files, at: &str) {
+        match &self.store {
+            Store::Wheel { archive, scratch } => {
+                for path in self.candidates() {
+                    let len = self.files.get(path).copied().flatten().unwrap_or(0);
+                    let member = Member {
+                        archive: archive.clone(),
+                        name: path.to_owned(),
+                        scratch: scratch.clone(),
+                        len,
+                        file: OnceLock::new(),
+                    };
+                    files.file(&format!("{at}/{path}"), Arc::new(member));
+                }
+            }
+            Store::Folder(site) => {
+                for top in self.top_level().into_iter().filter(|top| !top.ends_with(".dist-info")) {
+                    if site.join(top).is_dir() {
+                        files.folder(&format!("{at}/{top}"), &site.join(top));
+                    }
+                }
+            }
+            Store::Parts(parts) => {
+                for path in self.candidates() {
+                    if let Some(bytes) = parts.get(path) {
+                        files.file(&format!("{at}/{path}"), bytes.clone());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a RECORD's row lies in site-packages, and is no cache of the interpreter.
+fn inside(row: &RecordRow) -> bool {
+    !row.path.starts_with("../") && !row.path.starts_with('/') && !row.path.contains("__pycache__/")
+}
+
+/// `libx.so`, `libx.so.1.2`, and programs, which have no ending.
+fn may_be_elf(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let versioned =
+        name.split_once(".so.").is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()));
+    name.ends_with(".so")
+        || versioned
+        || !name.contains('.') && path.contains("/bin/")
+        || path.contains(".data/scripts/")
+}
+
+fn walk(folder: &Path, name: &str, files: &mut BTreeMap<String, Option<u64>>) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::Io)? {
+        let entry = entry.map_err(Error::Io)?;
+        let inner = format!("{name}/{}", entry.file_name().to_string_lossy());
+        let kind = entry.file_type().map_err(Error::Io)?;
+        if kind.is_dir() {
+            walk(&entry.path(), &inner, files)?;
+        } else {
+            files.insert(inner, None);
+        }
+    }
+    Ok(())
+}
+
+/// A wheel's member that is unpacked when somebody reads it.
+struct Member {
+    archive: Arc<Archive>,
+    name: String,
+    scratch: PathBuf,
+    len: u64,
+    file: OnceLock<Result<FileAt, String>>,
+}
+
+impl ReadAt for Member {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<()> {
+        let open = || {
+            let file = self.archive.spool(&self.name, &self.scratch).map_err(|error| error.to_string())?;
+            FileAt::new(file).map_err(|error| error.to_string())
+        };
+        match self.file.get_or_init(open) {
+            Ok(file) => file.read_exact_at(offset, buf),
+            Err(error) => Err(std::io::Error::other(error.clone())),
+        }
+    }
+}

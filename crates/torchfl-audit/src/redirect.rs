@@ -1,0 +1,206 @@
+//! Which ways to redirect torch are sound for a wheel, and in which order its libraries can be opened.
+
+use serde::Serialize;
+use torchfl_loader::{Entry, Files, Open};
+
+use crate::build::Opened;
+use crate::import::{self, Import, Way};
+use crate::site::{SITE, Site, shown};
+
+/// What is known about the redirect.
+#[derive(Debug, Clone, Serialize)]
+pub struct Redirect {
+    /// `core`, `extra` or `none`.
+    pub swap: String,
+    /// Each way, and whether it is sound.
+    pub ways: Vec<Judged>,
+}
+
+/// A way to redirect, judged.
+#[derive(Debug, Clone, Serialize)]
+pub struct Judged {
+    /// The way.
+    pub way: Way,
+    /// Whether everything loads and every library is the planned one.
+    pub sound: bool,
+    /// Why not; or what makes it sound.
+    pub reasons: Vec<String>,
+}
+
+/// The way that the bootstrap takes by itself: a facade where the core is replaced.
+pub(crate) fn usual(site: &Site) -> Way {
+    match site.build.as_ref().map(|build| build.swap.as_str()) {
+        Some("core") => Way::Facade,
+        Some(_) => Way::Finder,
+        None => Way::Plain,
+    }
+}
+
+/// Judges every way: with nothing in `LD_LIBRARY_PATH`, with the stock `torch/lib` in it, and with the bundle.
+pub(crate) fn judge(site: &Site) -> Option<Redirect> {
+    let build = site.build.as_ref()?;
+    let ways = [Way::Finder, Way::Facade, Way::Links];
+    let ways = ways.into_iter().map(|way| judge_way(site, way)).collect();
+    Some(Redirect { swap: build.swap.clone(), ways })
+}
+
+fn judge_way(site: &Site, way: Way) -> Judged {
+    let files = import::tree(site, way);
+    let mut reasons = Vec::new();
+    for (library_path, said) in environments(site) {
+        let import = import::import(site, &files, way, &library_path);
+        let mut wrong: Vec<String> = import.problems().iter().take(3).map(import::plain).collect();
+        wrong.extend(misplaced(site, &import, way));
+        if library_path.is_empty() {
+            wrong.extend(by_path(site, &files, &import, way));
+        }
+        reasons.extend(wrong.into_iter().map(|reason| format!("{reason}{said}")));
+    }
+    reasons.dedup();
+    let sound = reasons.is_empty();
+    if sound {
+        let planned = site.build.as_ref().map_or(0, |build| build.open.len());
+        reasons.push(format!(
+            "{planned} libraries are the planned ones with LD_LIBRARY_PATH empty, naming torch/lib and naming the bundle"
+        ));
+    }
+    Judged { way, sound, reasons }
+}
+
+/// Values of `LD_LIBRARY_PATH` that people have, and how to say them.
+pub(crate) fn environments(site: &Site) -> Vec<(String, &'static str)> {
+    let mut all =
+        vec![(String::new(), ""), (format!("{SITE}/torch/lib"), ", with torch/lib in LD_LIBRARY_PATH")];
+    if let Some(build) = &site.build {
+        all.push((format!("{SITE}/torch_fl/{}", build.bundle), ", with the bundle in LD_LIBRARY_PATH"));
+    }
+    all
+}
+
+/// Planned libraries that are not mapped, or that another file stands for.
+pub(crate) fn misplaced(site: &Site, import: &Import<'_>, way: Way) -> Vec<String> {
+    let Some(build) = &site.build else { return Vec::new() };
+    let mut wrong = Vec::new();
+    for open in build.open.iter().filter(|open| !open.shared) {
+        let planned = import::planned(site, open);
+        let answers = import.process.maps().iter().filter(|map| {
+            map.object.soname.as_deref() == Some(&open.name)
+                || map.real.rsplit('/').next() == Some(&open.name)
+        });
+        let mut there = false;
+        for map in answers {
+            if map.real == planned {
+                there = true;
+            } else if way != Way::Finder || !is_opened_by_torch(&map.path) {
+                wrong.push(format!("{} is mapped, {} is planned", shown(&map.real), shown(&planned)));
+            }
+        }
+        if !there {
+            wrong.push(format!("{} is not mapped", shown(&planned)));
+        }
+    }
+    wrong
+}
+
+/// `libtorch_global_deps.so` defines nothing: a second copy of it does no harm.
+fn is_opened_by_torch(path: &str) -> bool {
+    path.ends_with("/libtorch_global_deps.so")
+}
+
+/// Whoever opens a library of `torch.__path__[0]/lib` by path has to meet the one that is loaded.
+fn by_path(site: &Site, files: &Files, import: &Import<'_>, way: Way) -> Vec<String> {
+    let Some(build) = site.build.as_ref().filter(|build| build.swap == "core") else { return Vec::new() };
+    let folder = format!("{}/lib", import::torch_folder(way));
+    let mut wrong = Vec::new();
+    for name in build.files.keys() {
+        let Entry::File(entry) = files.entry(&format!("{folder}/{name}")) else { continue };
+        let real = format!("{SITE}/torch_fl/{}/{name}", build.bundle);
+        if entry.path != real && import.process.loaded_file(entry.id).is_none() {
+            wrong.push(format!("opening {}/{name} by path gives a second copy", shown(&folder)));
+        }
+    }
+    wrong
+}
+
+/// An order in which every library can be opened by itself, with only those before it open.
+#[derive(Debug, Clone, Serialize)]
+pub struct Order {
+    /// In this order.
+    pub open: Vec<Opened>,
+    /// Whether it is the manifest's own.
+    pub as_given: bool,
+    /// Libraries that cannot be opened by themselves, and come in with another one; and why.
+    pub comes_along: Vec<(String, String)>,
+    /// Libraries that do not open at all, and why.
+    pub stuck: Vec<(String, String)>,
+}
+
+/// Works out a sound order for the libraries of `wanted`. Each step takes the first, in the order of `wanted`, all of
+/// whose own dependencies in the list are open; one that does not open waits until others are.
+pub(crate) fn order(site: &Site, way: Way, wanted: &[Opened]) -> Order {
+    let files = import::tree(site, way);
+    let mut process = site.interpreter(&files, "");
+    let mut left: Vec<Opened> = wanted.to_vec();
+    let mut order = Order { open: Vec::new(), as_given: false, comes_along: Vec::new(), stuck: Vec::new() };
+    while !left.is_empty() {
+        let mut ready: Vec<usize> = (0..left.len()).filter(|at| is_ready(site, &files, &left, *at)).collect();
+        ready.extend((0..left.len()).filter(|at| !ready.contains(at)).collect::<Vec<_>>());
+        let opens = ready.iter().find_map(|at| {
+            let mut trial = process.clone();
+            let before = trial.problems().len();
+            let open = &left[*at];
+            let how = Open { global: open.global, ..Open::default() };
+            let fine =
+                trial.open(&import::planned(site, open), how).is_ok() && trial.problems().len() == before;
+            fine.then_some((*at, trial))
+        });
+        let Some((at, after)) = opens else { break };
+        let planned = import::planned(site, &left[at]);
+        let open = left.remove(at);
+        // Already there as another's dependency: it could not go first.
+        if process.maps().iter().any(|map| map.real == planned) {
+            let by = process.maps().iter().find(|map| map.real == planned).and_then(|map| map.by);
+            let by = by.map(|by| shown(&process.map(by).real)).unwrap_or_default();
+            if alone_fails(site, &files, &open, &order.open) {
+                order.comes_along.push((open.name.clone(), format!("comes in with {by}")));
+                continue;
+            }
+        }
+        process = after;
+        order.open.push(open);
+    }
+    for open in left {
+        let mut trial = process.clone();
+        let before = trial.problems().len();
+        let result = trial.open(&import::planned(site, &open), Open::default());
+        let why = trial.problems().get(before).cloned().or(result.err());
+        order.stuck.push((open.name, why.as_ref().map(import::plain).unwrap_or_default()));
+    }
+    order.as_given = order.open == wanted;
+    order
+}
+
+/// Whether the library does not open with only those before the one that brings it in.
+fn alone_fails(site: &Site, files: &Files, open: &Opened, before: &[Opened]) -> bool {
+    let planned = import::planned(site, open);
+    let mut process = site.interpreter(files, "");
+    for one in before {
+        let mut trial = process.clone();
+        if trial.open(&import::planned(site, one), Open { global: one.global, ..Open::default() }).is_err() {
+            return true;
+        }
+        if trial.maps().iter().any(|map| map.real == planned) {
+            break;
+        }
+        process = trial;
+    }
+    let known = process.problems().len();
+    process.open(&planned, Open::default()).is_err() || process.problems().len() > known
+}
+
+/// Whether nothing that it needs is still on the list.
+fn is_ready(site: &Site, files: &Files, left: &[Opened], at: usize) -> bool {
+    let Entry::File(entry) = files.entry(&import::planned(site, &left[at])) else { return true };
+    let Ok(object) = files.library(&entry) else { return true };
+    !left.iter().enumerate().any(|(other, open)| other != at && object.needed.contains(&open.name))
+}

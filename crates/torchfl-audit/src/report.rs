@@ -1,0 +1,251 @@
+//! An audit, from the files to the findings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Serialize;
+use torchfl_elf::Kind;
+use torchfl_loader::{Failure, Process};
+
+use crate::Error;
+use crate::dist::Dist;
+use crate::finding::{Finding, Severity};
+use crate::import::{self, Import, Way};
+use crate::redirect::{self, Order, Redirect};
+use crate::rules::{self, elf::base, load};
+use crate::site::{self, Request, SITE, Site, shown};
+use crate::system::Word;
+use crate::why::{self, Why};
+
+/// What an audit says.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The wheel's file name, or the name and version of what is installed.
+    pub wheel: String,
+    /// The torch that it was judged with.
+    pub torch: Option<String>,
+    /// The way that torch gets to the bundle, which the findings speak of.
+    pub way: Way,
+    /// The worst first.
+    pub findings: Vec<Finding>,
+    /// Every ELF file of the wheel, and whether it loads.
+    pub libraries: Vec<Verdict>,
+    /// What was taken on somebody's word.
+    pub assumed: Vec<Assumption>,
+    /// What was left unresolved by leave.
+    pub allowed: Vec<String>,
+    /// The ways to redirect torch, judged; for a wheel of `torch_fl`, or with one beside.
+    pub redirect: Option<Redirect>,
+}
+
+/// Whether a file loads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The file, below site-packages.
+    pub file: String,
+    /// Whether it loads.
+    pub loads: bool,
+    /// The first thing that the loader stops at, in its words.
+    pub reason: Option<String>,
+}
+
+/// Something that nobody has looked at.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Assumption {
+    /// On whose word.
+    pub word: Word,
+    /// The library.
+    pub library: String,
+    /// A file that needs it.
+    pub needed_by: String,
+}
+
+impl Report {
+    /// How many findings there are of a severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+}
+
+/// Judges a wheel file, or the `torch_fl` that is installed in a folder.
+pub fn audit(wheel: &Path, request: Request) -> Result<Report, Error> {
+    let subject = site::subject(wheel, &request.scratch)?;
+    audit_dist(subject, request)
+}
+
+/// Judges a distribution, which may be a planned one.
+pub fn audit_dist(subject: Dist, request: Request) -> Result<Report, Error> {
+    let site = Site::new(subject, request)?;
+    report(&site)
+}
+
+/// Why a library was found where it was, or a symbol bound to what it is.
+pub fn explain(wheel: &Path, request: Request, name: &str) -> Result<Why, Error> {
+    let site = Site::new(site::subject(wheel, &request.scratch)?, request)?;
+    why::why(&site, name).ok_or_else(|| Error::Unknown { name: name.to_owned() })
+}
+
+/// A sound order to open a planned wheel's libraries in.
+pub fn order(subject: Dist, request: Request) -> Result<Order, Error> {
+    let site = Site::new(subject, request)?;
+    let wanted = site.build.as_ref().map(|build| build.open.clone()).unwrap_or_default();
+    Ok(redirect::order(&site, redirect::usual(&site), &wanted))
+}
+
+fn report(site: &Site) -> Result<Report, Error> {
+    let way = redirect::usual(site);
+    let files = import::tree(site, way);
+    let import = import::import(site, &files, way, "");
+    let mut found = Vec::new();
+    for opening in &import.openings {
+        let failures = opening.problems.iter().chain(opening.result.as_ref().err());
+        found.extend(failures.map(|failure| load::finding(failure, opening.by)));
+    }
+    let mut assumed = BTreeSet::new();
+    assume(site, &import.process, &mut assumed);
+    let libraries = libraries(site, &import, &mut found, &mut assumed);
+    rules::elf::check(site, &mut found)?;
+    rules::wheel::check(site, &mut found)?;
+    let (mut found, allowed) = load::allow(site, found);
+    rules::loaded::check(site, &import, way, &mut found);
+    let sound_so_far = !found.iter().any(|finding| finding.severity == Severity::Error);
+    let redirect = redirect::judge(site);
+    if sound_so_far {
+        order_holds(site, way, &mut found);
+    }
+    let assumed: Vec<Assumption> = assumed.into_iter().collect();
+    if site.request.require_proof {
+        found.extend(assumed.iter().map(unproved));
+    }
+    Ok(Report {
+        wheel: named(site.subject()),
+        torch: site.torch.map(|torch| named(&site.dists[torch])),
+        way,
+        findings: settle(site, found)?,
+        libraries,
+        assumed,
+        allowed,
+        redirect,
+    })
+}
+
+fn named(dist: &Dist) -> String {
+    match &dist.wheel {
+        Some(wheel) => wheel.to_string(),
+        None => format!("{} {}", dist.name, dist.version),
+    }
+}
+
+/// Every ELF file of the wheel: one that the import has not brought in is opened by itself, after it.
+fn libraries(
+    site: &Site,
+    import: &Import<'_>,
+    found: &mut Vec<Finding>,
+    assumed: &mut BTreeSet<Assumption>,
+) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    let blamed: BTreeMap<String, String> = import
+        .openings
+        .iter()
+        .flat_map(|opening| {
+            let failure = opening.problems.first().or(opening.result.as_ref().err());
+            failure.map(|failure| (shown(&opening.path), import::plain(failure)))
+        })
+        .collect();
+    for elf in &site.elfs {
+        let path = format!("{SITE}/{}", elf.path);
+        let mapped = import.process.maps().iter().any(|map| map.real == path);
+        let reason = if let Some(reason) = blamed.get(&elf.path) {
+            Some(reason.clone())
+        } else if mapped {
+            None
+        } else if elf.facts.kind == Kind::Program {
+            program(site, import, &path, found, assumed)
+        } else {
+            let opening = import::alone(import, &path);
+            let failures = opening.opening.problems.iter().chain(opening.opening.result.as_ref().err());
+            found.extend(failures.map(|failure| load::finding(failure, opening.opening.by)));
+            assume(site, &opening.process, assumed);
+            import::first_problem(&opening.opening)
+        };
+        verdicts.push(Verdict { file: elf.path.clone(), loads: reason.is_none(), reason });
+    }
+    verdicts
+}
+
+/// A program is started, in a process of its own.
+fn program(
+    site: &Site,
+    import: &Import<'_>,
+    path: &str,
+    found: &mut Vec<Finding>,
+    assumed: &mut BTreeSet<Assumption>,
+) -> Option<String> {
+    let mut process = Process::new(import.process.files(), site.settings.clone());
+    let failed = process.start(path, &[]).err();
+    let failures: Vec<Failure> = process.problems().iter().cloned().chain(failed).collect();
+    found.extend(failures.iter().map(|failure| load::finding(failure, "the system")));
+    assume(site, &process, assumed);
+    failures.first().map(import::plain)
+}
+
+/// Notes what is in the process on somebody's word.
+fn assume(site: &Site, process: &Process<'_>, assumed: &mut BTreeSet<Assumption>) {
+    for map in process.maps().iter().filter(|map| map.object.is_given()) {
+        let path = shown(&map.real);
+        let library = base(&path);
+        let word = site.stand_ins.get(&path).copied().or_else(|| site.machine.word(library));
+        let Some(word) = word else { continue };
+        // One reason is enough.
+        if !assumed.iter().any(|known| known.library == library) {
+            let needed_by = map.by.map_or_else(|| "the import".to_owned(), |by| shown(&process.map(by).real));
+            assumed.insert(Assumption { word, library: library.to_owned(), needed_by });
+        }
+    }
+}
+
+fn unproved(assumption: &Assumption) -> Finding {
+    let Assumption { word, library, needed_by } = assumption;
+    let whose = match word {
+        Word::Tag => "the platform tag's",
+        Word::Host => "the manifest's [host]",
+        Word::Provided => "the manifest's [[provided]]",
+        Word::Front => "the front's release",
+    };
+    rules::UNPROVED.finding(needed_by, library, format!("{library} is taken on {whose} word"))
+}
+
+/// The plan's own order, each library with only those before it open.
+fn order_holds(site: &Site, way: Way, found: &mut Vec<Finding>) {
+    let Some(build) = site.own_build() else { return };
+    let order = redirect::order(site, way, &build.open);
+    for (name, why) in order.comes_along.into_iter().chain(order.stuck) {
+        found.push(rules::ORDER.finding(format!("torch_fl/{}/{name}", build.bundle), &name, why));
+    }
+}
+
+/// Severities as the manifest sets them; each finding once, the worst first.
+fn settle(site: &Site, mut found: Vec<Finding>) -> Result<Vec<Finding>, Error> {
+    if let Some(build) = &site.build {
+        for (code, severity) in &build.audit.severity {
+            if rules::rule(code).is_none() {
+                return Err(Error::NoRule { path: site.subject().path.clone(), code: code.clone() });
+            }
+            for finding in found.iter_mut().filter(|finding| finding.code == *code) {
+                finding.severity = *severity;
+            }
+        }
+    }
+    found.retain(|finding| finding.severity != Severity::Ignore);
+    let mut seen = BTreeSet::new();
+    found.retain(|finding| seen.insert((finding.code, finding.file.clone(), finding.name.clone())));
+    found.sort_by(|one, other| {
+        (other.severity, one.code, &one.file, &one.name).cmp(&(
+            one.severity,
+            other.code,
+            &other.file,
+            &other.name,
+        ))
+    });
+    Ok(found)
+}

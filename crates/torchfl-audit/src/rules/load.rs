@@ -1,0 +1,131 @@
+//! What the loader would stop at, as findings.
+
+use torchfl_loader::{Failure, Outcome, Step, Why};
+
+use crate::finding::Finding;
+use crate::import::plain;
+use crate::rules;
+use crate::site::{Site, shown};
+
+/// A failure as a finding. `opened`: who opens libraries by path, for those that nobody else asks for.
+pub(crate) fn finding(failure: &Failure, opener: &str) -> Finding {
+    match failure {
+        Failure::NotFound { name, by, searched } | Failure::WrongClass { name, by, searched, .. } => {
+            let base = name.rsplit('/').next().unwrap_or(name);
+            let rule = if is_hash_named(base) { rules::HASH_NAMED } else { rules::NOT_FOUND };
+            let file = shown(by.as_deref().unwrap_or(name));
+            let asks = match by {
+                Some(_) => "is in DT_NEEDED".to_owned(),
+                None => format!("is opened by {opener}"),
+            };
+            rule.finding(file, base, format!("{} {asks}; {}", shown(name), looked(searched)))
+        }
+        Failure::BadFile { path, reason } => rules::BROKEN.finding(shown(path), "", reason),
+        Failure::Version { file, version, by } => rules::VERSION.finding(
+            shown(by),
+            version,
+            format!("{} does not define version {version}", shown(file)),
+        ),
+        Failure::VersionOfNobody { file, by } => rules::VERSION_OF_NOBODY.finding(
+            shown(by),
+            file,
+            format!("versions are needed of {file}, which nobody has loaded: the loader aborts the process"),
+        ),
+        Failure::Undefined { symbol, version, file, by, lazy } => {
+            let of = match (version, file) {
+                (Some(version), Some(file)) => format!(" in version {version} of {file}"),
+                (Some(version), None) => format!(" in version {version}"),
+                _ => String::new(),
+            };
+            let when = if *lazy { "; it fails at the first call, not at the start" } else { "" };
+            rules::UNDEFINED.finding(
+                shown(by),
+                symbol,
+                format!("{} refers to {symbol}{of}, which no library in its scope defines{when}", shown(by)),
+            )
+        }
+        Failure::Unversioned { symbol, by, .. } => rules::VERSION.finding(shown(by), symbol, plain(failure)),
+        Failure::StaticTls { by, bytes, left } => rules::STATIC_TLS.finding(
+            shown(by),
+            "",
+            format!("needs {bytes} bytes of the static TLS block, {left} are left"),
+        ),
+    }
+}
+
+/// Where a library was looked for, for people.
+fn looked(searched: &[Step]) -> String {
+    if searched.is_empty() {
+        return "there is nothing to search".to_owned();
+    }
+    let folders: Vec<String> = searched
+        .iter()
+        .map(|step| {
+            let folder = step.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let why = match &step.why {
+                Why::Rpath(of) => format!("DT_RPATH of {}", shown(of)),
+                Why::Runpath(of) => format!("DT_RUNPATH of {}", shown(of)),
+                Why::LibraryPath => "LD_LIBRARY_PATH".to_owned(),
+                Why::Cache => "ld.so.cache".to_owned(),
+                Why::Default => "default".to_owned(),
+                Why::Path => return format!("{} is not there", shown(&step.path)),
+                Why::Program | Why::Given => "given".to_owned(),
+            };
+            let odd = match step.outcome {
+                Outcome::OtherClass(_) | Outcome::OtherMachine => ", of another machine",
+                _ => "",
+            };
+            format!("{} ({why}{odd})", shown(folder))
+        })
+        .collect();
+    format!("looked in {}", folders.join(", "))
+}
+
+/// `libfoo-1a2b3c4d.so.1`: what wheel repair tools make of a name.
+pub(crate) fn is_hash_named(name: &str) -> bool {
+    let stem = name.split(".so").next().unwrap_or(name);
+    // The version may stand before the hash or behind it: libx-1a2b3c4d.so.1, libx-1a2b3c4d-2.0.so
+    stem.split('-').skip(1).any(|part| {
+        let part = part.split('.').next().unwrap_or(part);
+        part.len() >= 8
+            && part.bytes().all(|b| b.is_ascii_hexdigit())
+            && part.bytes().any(|b| b.is_ascii_digit())
+    })
+}
+
+/// Leaves out what may stay unresolved by leave, and tells which names those were.
+pub(crate) fn allow(site: &Site, findings: Vec<Finding>) -> (Vec<Finding>, Vec<String>) {
+    let empty = Vec::new();
+    let recorded = site.own_build().map_or(&empty, |build| &build.allow_unresolved);
+    let allowed = |finding: &Finding| {
+        let unresolved = [rules::NOT_FOUND, rules::UNDEFINED, rules::VERSION, rules::HASH_NAMED];
+        unresolved.iter().any(|rule| rule.code == finding.code)
+            && site.request.allow_unresolved.iter().chain(recorded).any(|name| *name == finding.name)
+    };
+    let (out, kept): (Vec<_>, Vec<_>) = findings.into_iter().partition(allowed);
+    let mut names: Vec<String> = out.into_iter().map(|finding| finding.name).collect();
+    names.sort();
+    names.dedup();
+    (kept, names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_repair_tools_make() {
+        for name in ["libgomp-a34b3233.so.1", "libcudart-1a2b3c4d.so.13.0.0", "libjpeg-0123abcd.so"] {
+            assert!(is_hash_named(name), "{name}");
+        }
+        for name in [
+            "libtorch_cuda.so",
+            "libcudnn.so.9",
+            "libstdc++.so.6",
+            "libfoo-deadline.so",
+            "ld-linux-x86-64.so.2",
+        ] {
+            assert!(!is_hash_named(name), "{name}");
+        }
+    }
+}

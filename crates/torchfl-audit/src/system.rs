@@ -1,0 +1,186 @@
+//! The target machine: from a sysroot or a snapshot, or on somebody's word.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use serde::Serialize;
+use torchfl_loader::{Abi, Cache, Cover, Entry, Files, Given, Object, Settings};
+
+use crate::Error;
+use crate::policy::Promise;
+
+/// Libraries of which every symbol has a version: a name without one is not theirs.
+const VERSIONED: [&str; 15] = [
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libutil.so.1",
+    "libresolv.so.2",
+    "libnsl.so.1",
+    "libcrypt.so.1",
+    "libanl.so.1",
+    "libmvec.so.1",
+    "libstdc++.so.6",
+    "libgcc_s.so.1",
+    "libatomic.so.1",
+    "libgomp.so.1",
+];
+
+/// Those of them that are glibc's, and are in every process that runs Python.
+const GLIBC: [&str; 6] =
+    ["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1"];
+
+/// What glibc defines, by name.
+static GLIBC_SYMBOLS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    include_str!("../data/glibc.txt").lines().filter(|line| !line.starts_with('#')).collect()
+});
+
+/// On whose word a library counts as there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Word {
+    /// The platform tag promises it.
+    Tag,
+    /// The manifest's `[host]`.
+    Host,
+    /// The manifest's `[[provided]]`: a distribution that was not given.
+    Provided,
+    /// The torch that the wheel meets, which was not given.
+    Front,
+}
+
+/// What the machine has, as far as nobody has looked.
+#[derive(Clone)]
+pub(crate) struct Machine {
+    abi: Abi,
+    promise: Promise,
+    host: GlobSet,
+    made: Arc<Mutex<HashMap<String, Arc<Object>>>>,
+}
+
+impl Machine {
+    pub(crate) fn new(abi: Abi, promise: Promise, host: &[String]) -> Result<Self, Error> {
+        Ok(Self { abi, promise, host: globs(host)?, made: Arc::default() })
+    }
+
+    /// On whose word a library is there, if on any.
+    pub(crate) fn word(&self, name: &str) -> Option<Word> {
+        // A driver may carry the name of a library that the tag knows too; the manifest is nearer.
+        if self.host.is_match(name) {
+            Some(Word::Host)
+        } else if self.promise.has(name) || self.promise.loader == Some(name) {
+            Some(Word::Tag)
+        } else {
+            None
+        }
+    }
+
+    /// What stands in for a library of the machine.
+    fn stand_in(&self, name: &str) -> Option<Arc<Object>> {
+        let word = self.word(name)?;
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let object = made.entry(name.to_owned()).or_insert_with(|| {
+            let loader = self.promise.loader == Some(name);
+            let cover = if word == Word::Tag && GLIBC.contains(&name) {
+                // Libraries that were linked without naming libc refer to it without a version.
+                Cover::new(|name, version| version.is_some() || GLIBC_SYMBOLS.contains(name))
+            } else if word == Word::Tag && (VERSIONED.contains(&name) || loader) {
+                Cover::new(|_, version| version.is_some())
+            } else {
+                others()
+            };
+            Arc::new(Object::given(name, self.abi, cover))
+        });
+        Some(object.clone())
+    }
+
+    pub(crate) fn given(&self) -> Given {
+        let machine = self.clone();
+        Given::new(move |name| machine.stand_in(name))
+    }
+}
+
+/// What a library of somebody else may define: anything but what is torch's own.
+pub(crate) fn others() -> Cover {
+    Cover::new(|name, _| !is_torch(name))
+}
+
+/// What the interpreter defines (`Include/` of `CPython`).
+pub(crate) fn interpreter() -> Cover {
+    Cover::new(|name, _| name.starts_with("Py") || name.starts_with("_Py"))
+}
+
+/// What the interpreter brings with it.
+pub(crate) fn interpreters_own(promise: &Promise) -> impl Iterator<Item = &'static str> {
+    GLIBC.into_iter().filter(|name| promise.has(name))
+}
+
+/// Whether a symbol's name lies in a namespace of torch, which nobody else fills: Itanium C++ ABI, section 5.1.
+pub(crate) fn is_torch(symbol: &str) -> bool {
+    let Some(mut rest) = symbol.strip_prefix("_Z") else { return false };
+    // Tables and type information, guards of statics, nested names and their qualifiers.
+    for prefix in ["TV", "TI", "TS", "TT", "GV", "GR"] {
+        if let Some(inner) = rest.strip_prefix(prefix) {
+            rest = inner;
+            break;
+        }
+    }
+    let rest =
+        rest.trim_start_matches('N').trim_start_matches(['r', 'V', 'K']).trim_start_matches(['R', 'O']);
+    ["2at", "3c10", "5torch", "6caffe2", "9torch_fl"].iter().any(|namespace| rest.starts_with(namespace))
+}
+
+/// A set of globs of file names.
+pub(crate) fn globs(patterns: &[String]) -> Result<GlobSet, Error> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let glob = Glob::new(pattern).map_err(|source| Error::Glob { glob: pattern.clone(), source })?;
+        set.add(glob);
+    }
+    set.build().map_err(|source| Error::Glob { glob: patterns.join(" "), source })
+}
+
+/// The loader's settings for a machine whose tree is in `files`, as far as one was given.
+pub(crate) fn settings(files: &Files, abi: Abi, machine: &Machine) -> Settings {
+    let mut settings = Settings::of(abi);
+    let triplet = format!("{}-linux-gnu", abi.machine.to_string().replace('-', "_"));
+    let multiarch = format!("/lib/{triplet}");
+    if matches!(files.entry(&multiarch), Entry::Folder)
+        || matches!(files.entry(&format!("/usr{multiarch}")), Entry::Folder)
+    {
+        settings.lib = format!("lib/{triplet}");
+        settings.default_folders = [&multiarch, "/usr", "/lib", "/usr/lib"].map(str::to_owned).to_vec();
+        settings.default_folders[1] = format!("/usr{multiarch}");
+    }
+    settings.cache = files
+        .read("/etc/ld.so.cache")
+        .and_then(|bytes| Cache::parse(&bytes, "/etc/ld.so.cache", abi).ok())
+        .unwrap_or_else(|| Cache::derive(files, "/etc/ld.so.conf", &settings.default_folders, abi));
+    settings.given = machine.given();
+    settings.keep_going = true;
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_torchs_namespaces() {
+        for name in [
+            "_ZN2at4cuda3addEv",
+            "_ZNK3c1010TensorImpl3dimEv",
+            "_ZTVN5torch3jit4NodeE",
+            "_ZTIN3c105ErrorE",
+            "_ZN3c10lsERSoNS_6DeviceE",
+        ] {
+            assert!(is_torch(name), "{name}");
+        }
+        for name in ["cudaMalloc", "_ZNSt6vectorIiE", "_ZN4nccl3fooEv", "at", "_ZSt4cout"] {
+            assert!(!is_torch(name), "{name}");
+        }
+    }
+}
