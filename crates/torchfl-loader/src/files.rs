@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use fs_err as fs;
 use torchfl_elf::{FileAt, ReadAt};
 
+use crate::cache::{Abi, Tree, TreeEntry, TreeLibrary};
 use crate::object::{BadFile, Object};
 
 /// Linux follows this many links in one path (`MAXSYMLINKS`).
@@ -75,7 +76,7 @@ enum Content {
 enum Walked {
     Absent,
     Loop,
-    Folder(Arc<Folder>),
+    Folder(String, Arc<Folder>),
     File(String, Arc<File>),
 }
 
@@ -204,7 +205,7 @@ impl Files {
         match self.walk(path) {
             Walked::Absent => Entry::Absent,
             Walked::Loop => Entry::Loop,
-            Walked::Folder(_) => Entry::Folder,
+            Walked::Folder(..) => Entry::Folder,
             // A trailing slash asks for a folder.
             Walked::File(..) if path.ends_with('/') || path.ends_with("/.") => Entry::Absent,
             Walked::File(path, file) => match file.identity() {
@@ -216,7 +217,7 @@ impl Files {
 
     /// Names in the folder at `path`, sorted; none where it is no folder.
     pub fn list(&self, path: &str) -> Vec<String> {
-        let Walked::Folder(folder) = self.walk(path) else { return Vec::new() };
+        let Walked::Folder(_, folder) = self.walk(path) else { return Vec::new() };
         let there = folder.list().iter().filter(|(_, node)| !matches!(node, Node::Absent));
         there.map(|(name, _)| name.clone()).collect()
     }
@@ -246,14 +247,21 @@ impl Files {
                     left.extend(parts(&target).iter().rev().map(|part| (*part).to_owned()));
                 }
                 Some(Node::File(file)) if left.is_empty() => {
-                    let folders = above.iter().map(|(name, _)| name.as_str());
-                    let all = folders.chain([part.as_str()]);
-                    return Walked::File(all.fold(String::new(), |path, name| path + "/" + name), file);
+                    return Walked::File(joined(&above) + "/" + &part, file);
                 }
                 Some(Node::File(_)) => return Walked::Absent,
             }
         }
-        Walked::Folder(here)
+        Walked::Folder(joined(&above), here)
+    }
+
+    /// The path with all links followed; `None` where nothing is.
+    pub fn canonical(&self, path: &str) -> Option<String> {
+        match self.walk(path) {
+            Walked::Folder(path, _) if path.is_empty() => Some("/".to_owned()),
+            Walked::Folder(path, _) | Walked::File(path, _) => Some(path),
+            Walked::Absent | Walked::Loop => None,
+        }
     }
 
     /// A text file's bytes, or `None` where there is none, or none that can be read.
@@ -407,6 +415,42 @@ fn known(id: FileId) -> OnceLock<Option<FileId>> {
     let cell = OnceLock::new();
     let _ = cell.set(Some(id));
     cell
+}
+
+fn joined(folders: &[(String, Arc<Folder>)]) -> String {
+    folders.iter().fold(String::new(), |path, (name, _)| path + "/" + name)
+}
+
+impl Tree for Files {
+    fn read(&self, path: &str) -> Option<Vec<u8>> {
+        Files::read(self, path)
+    }
+
+    fn list(&self, folder: &str) -> Option<Vec<TreeEntry>> {
+        let Walked::Folder(_, folder) = self.walk(folder) else { return None };
+        let entry = |(name, node): (&String, &Node)| match node {
+            Node::Absent => None,
+            node => Some(TreeEntry { name: name.clone(), link: matches!(node, Node::Link(_)) }),
+        };
+        Some(folder.list().iter().filter_map(entry).collect())
+    }
+
+    fn canonical(&self, path: &str) -> Option<String> {
+        Files::canonical(self, path)
+    }
+
+    fn library(&self, path: &str) -> Option<TreeLibrary> {
+        let Entry::File(entry) = self.entry(path) else { return None };
+        let facts = match &entry.file.content {
+            Content::Object(object) => {
+                return Some(TreeLibrary { abi: object.abi, soname: object.soname.clone() });
+            }
+            // Not the whole of it: there may be thousands of libraries.
+            _ => torchfl_elf::facts(&*self.bytes(&entry)?, path).ok()?,
+        };
+        let abi = Abi { machine: facts.machine, class: facts.class, endian: facts.endian };
+        facts.dynamic.then_some(TreeLibrary { abi, soname: facts.soname })
+    }
 }
 
 /// The parts of a path that mean something, in order.
