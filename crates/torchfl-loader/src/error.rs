@@ -1,5 +1,8 @@
 //! What can go wrong in reading the inputs of the model, each with a stable code and a next step.
 
+use std::io;
+use std::path::PathBuf;
+
 /// An error of this crate. `name` is what the caller called the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -12,6 +15,25 @@ pub enum Error {
         /// What is wrong, as the end of a sentence.
         what: &'static str,
     },
+    /// The bytes of a snapshot file cannot be understood.
+    #[error("{name}: not a usable snapshot: row {row}: {what}")]
+    Snapshot {
+        /// The file.
+        name: String,
+        /// The row, from 1.
+        row: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// A folder cannot be looked through.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A folder's path on the machine that a snapshot is of.
+    #[error("{}: not an absolute path without `..`, in UTF-8", path.display())]
+    Place {
+        /// The path.
+        path: PathBuf,
+    },
 }
 
 impl Error {
@@ -19,6 +41,9 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Cache { .. } => "E-LDR-001",
+            Self::Snapshot { .. } => "E-LDR-002",
+            Self::Io(_) => "E-LDR-003",
+            Self::Place { .. } => "E-LDR-004",
         }
     }
 
@@ -26,6 +51,11 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Cache { .. } => "run `ldconfig` on that system and copy the file again, or leave it out",
+            Self::Snapshot { .. } => {
+                "copy the file again, or take the snapshot anew with this version of the command"
+            }
+            Self::Io(_) => return None,
+            Self::Place { .. } => "say where the folder lies on the target machine, as `/opt/acme`",
         };
         Some(hint.to_owned())
     }

@@ -19,6 +19,7 @@ mod process;
 mod relocate;
 mod search;
 mod settings;
+mod snapshot;
 mod symbols;
 
 pub use cache::{Abi, Cache, Tree, TreeEntry, TreeLibrary};
@@ -29,4 +30,5 @@ pub use object::{BadFile, Cover, Flags, Known, Object};
 pub use process::{Binding, Map, MapId, Open, Process};
 pub use search::{Outcome, Step, Why};
 pub use settings::{Given, Settings};
+pub use snapshot::{Change, Diff, Difference, Kept, Root, Skipped, Snapshot};
 pub use symbols::{Export, Reference, Symbols, Wanted, hash};

@@ -1,5 +1,7 @@
 //! The symbols of one file: found by name, matched as `check_match` of glibc's `elf/dl-lookup.c` does.
 
+use std::collections::HashMap;
+
 use torchfl_elf::{Bind, Place, ReadAt, Relocation, SymbolTable, Use};
 
 /// Index of a version that is global and has no name (`VER_NDX_GLOBAL`).
@@ -35,6 +37,21 @@ struct Entry {
     place: Place,
     has_value: bool,
 }
+
+/// The first entry of every table.
+const NULL: Entry = Entry {
+    at: 0,
+    len: 0,
+    hash: 0,
+    next: NONE,
+    size: 0,
+    version: 0,
+    bind: Bind::Local,
+    kind: 0,
+    visibility: 0,
+    place: Place::Undefined,
+    has_value: false,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Version {
@@ -164,10 +181,12 @@ impl Symbols {
             let version = Version { name: name.clone(), file: None, base: false, hidden: false };
             symbols.versions.push(Some(version));
         }
+        let numbers: HashMap<&String, u16> =
+            (2..).zip(versions).map(|(index, version)| (version, index)).collect();
+        symbols.push(b"", false, NULL);
         for export in exports {
-            let index =
-                export.version.as_ref().and_then(|version| versions.iter().position(|v| v == version));
-            let index = index.map_or(GLOBAL, |index| index as u16 + 2);
+            let index = export.version.as_ref().and_then(|version| numbers.get(version)).copied();
+            let index = index.unwrap_or(GLOBAL);
             symbols.push(
                 export.name.as_bytes(),
                 true,
