@@ -11,8 +11,12 @@ mod tests;
 mod text;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
+use torchfl_elf::{FileAt, ReadAt as _};
+
+use crate::error::Error;
 use crate::files::Files;
 use crate::object::Object;
 
@@ -41,7 +45,24 @@ pub struct Kept {
     pub object: Arc<Object>,
 }
 
+/// Largest snapshot file, in bytes: one of a whole system has a few millions.
+const MAX_FILE: u64 = 256 << 20;
+
 impl Snapshot {
+    /// Reads the snapshot file `path`.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let file = FileAt::open(path)?;
+        let name = path.display().to_string();
+        let len = usize::try_from(file.len()).ok().filter(|_| file.len() <= MAX_FILE);
+        let Some(len) = len else {
+            let what = "the file is larger than 256 MiB".to_owned();
+            return Err(Error::Snapshot { name, row: 0, what });
+        };
+        let mut bytes = vec![0; len];
+        file.read_exact_at(0, &mut bytes)?;
+        Self::parse(&bytes, &name)
+    }
+
     /// Lays the libraries and links into `files`, at their paths.
     pub fn mount(&self, files: &mut Files) {
         for kept in &self.libraries {
