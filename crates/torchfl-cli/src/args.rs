@@ -27,6 +27,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Write a vendor's wheel
     Build(Build),
+    /// Judge a wheel before it ships: will it load, beside this torch, on that machine?
+    Audit(Audit),
+    /// Say why a library is found where it is, or what a symbol is bound to
+    Why(Why),
+    /// Say what of a fork's core the stock core lacks
+    CoreGap(CoreGap),
     /// Show what an ELF file or a wheel says of itself
     Inspect(Inspect),
     /// Change the search path (RPATH or RUNPATH) of a library or program
@@ -110,6 +116,66 @@ pub(crate) enum MetadataVersion {
 pub(crate) enum Compression {
     Fast,
     Normal,
+}
+
+/// What a wheel meets on the target machine.
+#[derive(Debug, Args)]
+pub(crate) struct Company {
+    /// The torch that it meets: a wheel file, or the site-packages folder it is installed in
+    #[arg(long, value_name = "WHEEL|DIR")]
+    pub torch: Option<PathBuf>,
+    /// What is installed beside it: a wheel file, or a site-packages folder
+    #[arg(long, value_name = "WHEEL|DIR")]
+    pub with: Vec<PathBuf>,
+    /// The target machine: a tree of its files, or a snapshot; the earlier one wins
+    #[arg(long, value_name = "DIR|SNAPSHOT")]
+    pub sysroot: Vec<PathBuf>,
+    /// Threads that read [default: all processors, 16 at most]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    /// The wheel, or a site-packages folder with torch_fl in it
+    pub wheel: PathBuf,
+    #[command(flatten)]
+    pub company: Company,
+    /// Compare every file with its hash in RECORD, too
+    #[arg(long)]
+    pub hashes: bool,
+    /// Take nothing on anybody's word: what is not seen in a file is an error
+    #[arg(long)]
+    pub require_proof: bool,
+    /// A library or symbol that may stay unresolved
+    #[arg(long, value_name = "NAME")]
+    pub allow_unresolved: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Why {
+    /// The wheel, or a site-packages folder with torch_fl in it
+    pub wheel: PathBuf,
+    /// A library's file name, SONAME or path, or a symbol's name as `nm -D` prints it
+    pub name: String,
+    #[command(flatten)]
+    pub company: Company,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CoreGap {
+    /// The vendor's torch: a wheel file, or the site-packages folder it is installed in
+    #[arg(long, value_name = "WHEEL|DIR")]
+    pub vendor: PathBuf,
+    /// The stock torch of the same release
+    #[arg(long, value_name = "WHEEL|DIR")]
+    pub stock: PathBuf,
+    /// A plugin that was compiled against the vendor's headers
+    #[arg(long, value_name = "SO")]
+    pub plugin: Option<PathBuf>,
+    /// Threads that read [default: all processors, 16 at most]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
 }
 
 #[derive(Debug, Args)]

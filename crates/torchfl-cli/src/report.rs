@@ -108,7 +108,14 @@ macro_rules! failures {
     )* };
 }
 
-failures!(Error, torchfl_build::Error, torchfl_elf::Error, torchfl_site::Error, torchfl_wheel::Error);
+failures!(
+    Error,
+    torchfl_audit::Error,
+    torchfl_build::Error,
+    torchfl_elf::Error,
+    torchfl_site::Error,
+    torchfl_wheel::Error
+);
 
 /// What goes wrong at the edge itself.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,10 @@
 //! One file a command.
 
+pub(crate) mod audit;
 pub(crate) mod build;
+pub(crate) mod core_gap;
 pub(crate) mod inspect;
 pub(crate) mod patch;
 pub(crate) mod site;
 pub(crate) mod vendor;
+pub(crate) mod why;
