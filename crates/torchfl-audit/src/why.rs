@@ -1,10 +1,11 @@
 //! Why a library was found where it was, and a symbol bound to what it is.
 
 use serde::Serialize;
-use torchfl_loader::{Failure, MapId, Process, Step};
+use torchfl_loader::{Failure, MapId, Process, Step, Why as Reason};
 
 use crate::import::{self, Import};
 use crate::redirect;
+use crate::rules::elf::base;
 use crate::site::{SITE, Site, shown};
 
 /// References that are told, of one symbol.
@@ -76,7 +77,6 @@ pub(crate) fn why(site: &Site, name: &str) -> Option<Why> {
 
 fn library(import: &Import<'_>, name: &str) -> Option<Why> {
     let process = &import.process;
-    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let answers = process.maps().iter().filter(|map| {
         let soname = map.object.soname.as_deref() == Some(name);
         soname || base(&map.real) == name || shown(&map.real) == name || map.answers(name)
@@ -86,18 +86,39 @@ fn library(import: &Import<'_>, name: &str) -> Option<Why> {
             file: shown(&map.real),
             opened_as: shown(&map.path),
             by: map.by.map_or_else(|| opener(import, &map.path), |by| shown(&process.map(by).real)),
-            steps: map.steps.clone(),
+            steps: map.steps.iter().map(plainly).collect(),
             global: map.global,
         })
         .collect();
-    let problems = import.problems();
-    let missing: Vec<Failure> = problems
-        .into_iter()
-        .filter(|failure| {
-            matches!(failure, Failure::NotFound { name: wanted, .. } | Failure::WrongClass { name: wanted, .. } if base(wanted) == name)
-        })
-        .collect();
+    let missing: Vec<Failure> =
+        import.problems().into_iter().filter_map(|failure| in_vain(failure, name)).collect();
     (!found.is_empty() || !missing.is_empty()).then_some(Why::Library { found, missing })
+}
+
+/// A search for `name` that found nothing, with paths as people know them.
+fn in_vain(mut failure: Failure, name: &str) -> Option<Failure> {
+    let (Failure::NotFound { name: wanted, by, searched }
+    | Failure::WrongClass { name: wanted, by, searched, .. }) = &mut failure
+    else {
+        return None;
+    };
+    if base(wanted) != name {
+        return None;
+    }
+    *wanted = shown(wanted);
+    *by = by.as_deref().map(shown);
+    *searched = searched.iter().map(plainly).collect();
+    Some(failure)
+}
+
+/// A step with paths as people know them.
+fn plainly(step: &Step) -> Step {
+    let why = match &step.why {
+        Reason::Rpath(of) => Reason::Rpath(shown(of)),
+        Reason::Runpath(of) => Reason::Runpath(shown(of)),
+        other => other.clone(),
+    };
+    Step { why, path: shown(&step.path), outcome: step.outcome.clone() }
 }
 
 fn opener(import: &Import<'_>, path: &str) -> String {
