@@ -3,7 +3,7 @@
 use torchfl_loader::{Entry, Failure, Files, MapId, Open, Process};
 
 use crate::build::Opened;
-use crate::site::{SITE, Site, shown};
+use crate::site::{Environment, SITE, Site, shown};
 
 /// Where a facade lies in the model: outside of site-packages, as on a user's machine.
 const FACADE: &str = "/cache/facade";
@@ -105,8 +105,8 @@ pub(crate) fn planned(site: &Site, open: &Opened) -> String {
 }
 
 /// Carries out an import of torch.
-pub(crate) fn import<'f>(site: &Site, files: &'f Files, way: Way, library_path: &str) -> Import<'f> {
-    let mut import = Import { process: site.interpreter(files, library_path), openings: Vec::new() };
+pub(crate) fn import<'f>(site: &Site, files: &'f Files, way: Way, environment: &Environment) -> Import<'f> {
+    let mut import = Import { process: site.interpreter(files, environment), openings: Vec::new() };
     if let Some(build) = &site.build
         && matches!(way, Way::Finder | Way::Facade)
     {

@@ -1,11 +1,11 @@
 //! Which ways to redirect torch are sound for a wheel, and in which order its libraries can be opened.
 
 use serde::Serialize;
-use torchfl_loader::{Entry, Files, Open};
+use torchfl_loader::{Entry, Files, Open, Process};
 
 use crate::build::Opened;
 use crate::import::{self, Import, Way};
-use crate::site::{SITE, Site, shown};
+use crate::site::{Environment, SITE, Site, shown};
 
 /// What is known about the redirect.
 #[derive(Debug, Clone, Serialize)]
@@ -37,26 +37,33 @@ pub(crate) fn usual(site: &Site) -> Way {
 }
 
 /// Judges every way: with nothing in `LD_LIBRARY_PATH`, with the stock `torch/lib` in it, and with the bundle.
-pub(crate) fn judge(site: &Site) -> Option<Redirect> {
+/// `usual` is the import as the bootstrap does it by itself.
+pub(crate) fn judge(site: &Site, usual: &Import<'_>) -> Option<Redirect> {
     let build = site.build.as_ref()?;
     let ways = [Way::Finder, Way::Facade, Way::Links];
-    let ways = ways.into_iter().map(|way| judge_way(site, way)).collect();
+    let ways = ways.into_iter().map(|way| judge_way(site, way, usual)).collect();
     Some(Redirect { swap: build.swap.clone(), ways })
 }
 
-fn judge_way(site: &Site, way: Way) -> Judged {
+fn judge_way(site: &Site, way: Way, usual: &Import<'_>) -> Judged {
     let files = import::tree(site, way);
     let mut reasons = Vec::new();
-    for (library_path, said) in environments(site) {
-        let import = import::import(site, &files, way, &library_path);
-        let mut wrong: Vec<String> = import.problems().iter().take(3).map(import::plain).collect();
+    for (library_path, said) in library_paths(site) {
+        let mut environment = Environment { library_path, map_only: true };
+        let mut import = import::import(site, &files, way, &environment);
+        // The same files in the same order bind in the same way.
+        if mapped(&import) != mapped(usual) {
+            environment.map_only = false;
+            import = import::import(site, &files, way, &environment);
+        }
+        let problems = if environment.map_only { usual.problems() } else { import.problems() };
+        let mut wrong: Vec<String> = problems.iter().take(3).map(import::plain).collect();
         wrong.extend(misplaced(site, &import, way));
-        if library_path.is_empty() {
+        if environment.library_path.is_empty() {
             wrong.extend(by_path(site, &files, &import, way));
         }
         reasons.extend(wrong.into_iter().map(|reason| format!("{reason}{said}")));
     }
-    reasons.dedup();
     let sound = reasons.is_empty();
     if sound {
         let planned = site.build.as_ref().map_or(0, |build| build.open.len());
@@ -67,8 +74,13 @@ fn judge_way(site: &Site, way: Way) -> Judged {
     Judged { way, sound, reasons }
 }
 
+/// What is mapped, in order, and which of it is global.
+fn mapped<'i>(import: &'i Import<'_>) -> Vec<(&'i str, bool)> {
+    import.process.maps().iter().map(|map| (map.real.as_str(), map.global)).collect()
+}
+
 /// Values of `LD_LIBRARY_PATH` that people have, and how to say them.
-pub(crate) fn environments(site: &Site) -> Vec<(String, &'static str)> {
+fn library_paths(site: &Site) -> Vec<(String, &'static str)> {
     let mut all =
         vec![(String::new(), ""), (format!("{SITE}/torch/lib"), ", with torch/lib in LD_LIBRARY_PATH")];
     if let Some(build) = &site.build {
@@ -95,7 +107,8 @@ pub(crate) fn misplaced(site: &Site, import: &Import<'_>, way: Way) -> Vec<Strin
                 wrong.push(format!("{} is mapped, {} is planned", shown(&map.real), shown(&planned)));
             }
         }
-        if !there {
+        // Without the bootstrap, what the fork's core asks for by name comes later.
+        if !there && !(way == Way::Links && build.swap == "core") {
             wrong.push(format!("{} is not mapped", shown(&planned)));
         }
     }
@@ -122,80 +135,84 @@ fn by_path(site: &Site, files: &Files, import: &Import<'_>, way: Way) -> Vec<Str
     wrong
 }
 
-/// An order in which every library can be opened by itself, with only those before it open.
+/// An order in which every library can be opened, with only those before it open.
 #[derive(Debug, Clone, Serialize)]
 pub struct Order {
     /// In this order.
     pub open: Vec<Opened>,
-    /// Whether it is the manifest's own.
+    /// Whether it is the one that was asked for.
     pub as_given: bool,
-    /// Libraries that cannot be opened by themselves, and come in with another one; and why.
+    /// Libraries that cannot be opened by themselves, and come in with another one: the library, and that one.
     pub comes_along: Vec<(String, String)>,
     /// Libraries that do not open at all, and why.
     pub stuck: Vec<(String, String)>,
 }
 
-/// Works out a sound order for the libraries of `wanted`. Each step takes the first, in the order of `wanted`, all of
-/// whose own dependencies in the list are open; one that does not open waits until others are.
+/// Works out a sound order for the libraries of `wanted`: as they stand, where that is one. Else each step takes the
+/// first all of whose own dependencies in the list are open; one that does not open waits until others are.
 pub(crate) fn order(site: &Site, way: Way, wanted: &[Opened]) -> Order {
     let files = import::tree(site, way);
-    let mut process = site.interpreter(&files, "");
+    let start = site.interpreter(&files, &Environment::default());
+    let sound = wanted.iter().try_fold(start.clone(), |process, open| opened(site, &process, open));
+    let mut order =
+        Order { open: Vec::new(), as_given: sound.is_some(), comes_along: Vec::new(), stuck: Vec::new() };
+    if sound.is_some() {
+        order.open = wanted.to_vec();
+        return order;
+    }
+    let mut process = start;
     let mut left: Vec<Opened> = wanted.to_vec();
-    let mut order = Order { open: Vec::new(), as_given: false, comes_along: Vec::new(), stuck: Vec::new() };
     while !left.is_empty() {
-        let mut ready: Vec<usize> = (0..left.len()).filter(|at| is_ready(site, &files, &left, *at)).collect();
-        ready.extend((0..left.len()).filter(|at| !ready.contains(at)).collect::<Vec<_>>());
-        let opens = ready.iter().find_map(|at| {
-            let mut trial = process.clone();
-            let before = trial.problems().len();
-            let open = &left[*at];
-            let how = Open { global: open.global, ..Open::default() };
-            let fine =
-                trial.open(&import::planned(site, open), how).is_ok() && trial.problems().len() == before;
-            fine.then_some((*at, trial))
-        });
-        let Some((at, after)) = opens else { break };
-        let planned = import::planned(site, &left[at]);
+        let (mut first, later): (Vec<usize>, Vec<usize>) =
+            (0..left.len()).partition(|at| is_ready(site, &files, &left, *at));
+        first.extend(later);
+        let next = first.into_iter().find_map(|at| Some((at, opened(site, &process, &left[at])?)));
+        let Some((at, after)) = next else { break };
         let open = left.remove(at);
-        // Already there as another's dependency: it could not go first.
-        if process.maps().iter().any(|map| map.real == planned) {
-            let by = process.maps().iter().find(|map| map.real == planned).and_then(|map| map.by);
-            let by = by.map(|by| shown(&process.map(by).real)).unwrap_or_default();
-            if alone_fails(site, &files, &open, &order.open) {
-                order.comes_along.push((open.name.clone(), format!("comes in with {by}")));
-                continue;
-            }
+        let planned = import::planned(site, &open);
+        // Here already, as a dependency of another one; could it have gone before that one?
+        let there = process.maps().iter().find(|map| map.real == planned);
+        if let Some(by) = there.and_then(|map| map.by)
+            && alone_fails(site, &files, &open, &order.open)
+        {
+            let by = shown(&process.map(by).real);
+            order.comes_along.push((open.name.clone(), by.rsplit('/').next().unwrap_or(&by).to_owned()));
+            continue;
         }
         process = after;
         order.open.push(open);
     }
     for open in left {
+        let before = process.problems().len();
         let mut trial = process.clone();
-        let before = trial.problems().len();
         let result = trial.open(&import::planned(site, &open), Open::default());
         let why = trial.problems().get(before).cloned().or(result.err());
         order.stuck.push((open.name, why.as_ref().map(import::plain).unwrap_or_default()));
     }
-    order.as_given = order.open == wanted;
     order
+}
+
+/// The process with one more library in it, if that opens without any fault.
+fn opened<'f>(site: &Site, process: &Process<'f>, open: &Opened) -> Option<Process<'f>> {
+    let mut after = process.clone();
+    let known = after.problems().len();
+    let how = Open { global: open.global, ..Open::default() };
+    let fine = after.open(&import::planned(site, open), how).is_ok() && after.problems().len() == known;
+    fine.then_some(after)
 }
 
 /// Whether the library does not open with only those before the one that brings it in.
 fn alone_fails(site: &Site, files: &Files, open: &Opened, before: &[Opened]) -> bool {
     let planned = import::planned(site, open);
-    let mut process = site.interpreter(files, "");
+    let mut process = site.interpreter(files, &Environment::default());
     for one in before {
-        let mut trial = process.clone();
-        if trial.open(&import::planned(site, one), Open { global: one.global, ..Open::default() }).is_err() {
-            return true;
-        }
-        if trial.maps().iter().any(|map| map.real == planned) {
+        let Some(after) = opened(site, &process, one) else { return true };
+        if after.maps().iter().any(|map| map.real == planned) {
             break;
         }
-        process = trial;
+        process = after;
     }
-    let known = process.problems().len();
-    process.open(&planned, Open::default()).is_err() || process.problems().len() > known
+    opened(site, &process, open).is_none()
 }
 
 /// Whether nothing that it needs is still on the list.

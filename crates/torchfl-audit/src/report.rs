@@ -13,7 +13,7 @@ use crate::finding::{Finding, Severity};
 use crate::import::{self, Import, Way};
 use crate::redirect::{self, Order, Redirect};
 use crate::rules::{self, elf::base, load};
-use crate::site::{self, Request, SITE, Site, shown};
+use crate::site::{self, Environment, Request, SITE, Site, shown};
 use crate::system::Word;
 use crate::why::{self, Why};
 
@@ -85,22 +85,25 @@ pub fn explain(wheel: &Path, request: Request, name: &str) -> Result<Why, Error>
     why::why(&site, name).ok_or_else(|| Error::Unknown { name: name.to_owned() })
 }
 
-/// A sound order to open a planned wheel's libraries in.
-pub fn order(subject: Dist, request: Request) -> Result<Order, Error> {
-    let site = Site::new(subject, request)?;
+/// Works out a sound order to open a planned wheel's libraries in, and judges the wheel with that order.
+pub fn prove(subject: Dist, request: Request) -> Result<(Order, Report), Error> {
+    let mut site = Site::new(subject, request)?;
     let wanted = site.build.as_ref().map(|build| build.open.clone()).unwrap_or_default();
-    Ok(redirect::order(&site, redirect::usual(&site), &wanted))
+    let order = redirect::order(&site, redirect::usual(&site), &wanted);
+    // What does not open at all stays, to be found.
+    if let Some(build) = site.build.as_mut().filter(|_| order.stuck.is_empty()) {
+        build.open.clone_from(&order.open);
+    }
+    let report = report(&site)?;
+    Ok((order, report))
 }
 
 fn report(site: &Site) -> Result<Report, Error> {
     let way = redirect::usual(site);
     let files = import::tree(site, way);
-    let import = import::import(site, &files, way, "");
+    let import = import::import(site, &files, way, &Environment::default());
     let mut found = Vec::new();
-    for opening in &import.openings {
-        let failures = opening.problems.iter().chain(opening.result.as_ref().err());
-        found.extend(failures.map(|failure| load::finding(failure, opening.by)));
-    }
+    openings(site, &import, way, &mut found);
     let mut assumed = BTreeSet::new();
     assume(site, &import.process, &mut assumed);
     let libraries = libraries(site, &import, &mut found, &mut assumed);
@@ -108,11 +111,7 @@ fn report(site: &Site) -> Result<Report, Error> {
     rules::wheel::check(site, &mut found)?;
     let (mut found, allowed) = load::allow(site, found);
     rules::loaded::check(site, &import, way, &mut found);
-    let sound_so_far = !found.iter().any(|finding| finding.severity == Severity::Error);
-    let redirect = redirect::judge(site);
-    if sound_so_far {
-        order_holds(site, way, &mut found);
-    }
+    let redirect = redirect::judge(site, &import);
     let assumed: Vec<Assumption> = assumed.into_iter().collect();
     if site.request.require_proof {
         found.extend(assumed.iter().map(unproved));
@@ -215,12 +214,31 @@ fn unproved(assumption: &Assumption) -> Finding {
     rules::UNPROVED.finding(needed_by, library, format!("{library} is taken on {whose} word"))
 }
 
-/// The plan's own order, each library with only those before it open.
-fn order_holds(site: &Site, way: Way, found: &mut Vec<Finding>) {
-    let Some(build) = site.own_build() else { return };
-    let order = redirect::order(site, way, &build.open);
-    for (name, why) in order.comes_along.into_iter().chain(order.stuck) {
-        found.push(rules::ORDER.finding(format!("torch_fl/{}/{name}", build.bundle), &name, why));
+/// What is wrong with each opening. Where the plan's libraries would open in another order, that is what is wrong.
+fn openings(site: &Site, import: &Import<'_>, way: Way, found: &mut Vec<Finding>) {
+    let failures = |opening: &import::Opening| -> Vec<Failure> {
+        opening.problems.iter().chain(opening.result.as_ref().err()).cloned().collect()
+    };
+    let planned = site.own_build().map(|build| build.open.as_slice()).unwrap_or_default();
+    let own =
+        |opening: &import::Opening| planned.iter().any(|open| import::planned(site, open) == opening.path);
+    let fails = import.openings.iter().any(|opening| own(opening) && !failures(opening).is_empty());
+    let order = fails.then(|| redirect::order(site, way, planned)).filter(|order| order.stuck.is_empty());
+    for opening in &import.openings {
+        let failures = failures(opening);
+        match (&order, failures.first()) {
+            (Some(order), Some(first)) if own(opening) => {
+                let file = shown(&opening.path);
+                let name = base(&file).to_owned();
+                let along = order.comes_along.iter().find(|(library, _)| *library == name);
+                let instead = match along {
+                    Some((_, by)) => format!("it comes in with {by}, whose scope it needs"),
+                    None => "it opens once others are open".to_owned(),
+                };
+                found.push(rules::ORDER.finding(file, name, format!("{}; {instead}", import::plain(first))));
+            }
+            _ => found.extend(failures.iter().map(|failure| load::finding(failure, opening.by))),
+        }
     }
 }
 

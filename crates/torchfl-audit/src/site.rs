@@ -145,9 +145,10 @@ impl Site {
     }
 
     /// A process with the interpreter in it, of which it is known what it defines.
-    pub(crate) fn interpreter<'f>(&self, files: &'f Files, library_path: &str) -> Process<'f> {
+    pub(crate) fn interpreter<'f>(&self, files: &'f Files, environment: &Environment) -> Process<'f> {
         let mut settings = self.settings.clone();
-        library_path.clone_into(&mut settings.library_path);
+        settings.library_path.clone_from(&environment.library_path);
+        settings.map_only = environment.map_only;
         let mut process = Process::new(files, settings);
         let python = Object::given("python", self.abi, system::interpreter());
         process.stand_in("python", Arc::new(python));
@@ -157,6 +158,15 @@ impl Site {
         }
         process
     }
+}
+
+/// What a process is started with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    /// `LD_LIBRARY_PATH`.
+    pub library_path: String,
+    /// Symbols are of no interest.
+    pub map_only: bool,
 }
 
 /// Where the wheel has no library at all, nothing depends on it.

@@ -87,6 +87,8 @@ impl Machine {
             let cover = if word == Word::Tag && GLIBC.contains(&name) {
                 // Libraries that were linked without naming libc refer to it without a version.
                 Cover::new(|name, version| version.is_some() || GLIBC_SYMBOLS.contains(name))
+            } else if word == Word::Tag && name == "libstdc++.so.6" {
+                Cover::new(|name, version| version.is_some() || is_std(name))
             } else if word == Word::Tag && (VERSIONED.contains(&name) || loader) {
                 Cover::new(|_, version| version.is_some())
             } else {
@@ -118,19 +120,30 @@ pub(crate) fn interpreters_own(promise: &Promise) -> impl Iterator<Item = &'stat
     GLIBC.into_iter().filter(|name| promise.has(name))
 }
 
-/// Whether a symbol's name lies in a namespace of torch, which nobody else fills: Itanium C++ ABI, section 5.1.
+/// Whether a symbol's name lies in a namespace of torch, which nobody else fills.
 pub(crate) fn is_torch(symbol: &str) -> bool {
-    let Some(mut rest) = symbol.strip_prefix("_Z") else { return false };
-    // Tables and type information, guards of statics, nested names and their qualifiers.
-    for prefix in ["TV", "TI", "TS", "TT", "GV", "GR"] {
-        if let Some(inner) = rest.strip_prefix(prefix) {
-            rest = inner;
-            break;
-        }
-    }
-    let rest =
-        rest.trim_start_matches('N').trim_start_matches(['r', 'V', 'K']).trim_start_matches(['R', 'O']);
+    let Some(rest) = scope(symbol) else { return false };
     ["2at", "3c10", "5torch", "6caffe2", "9torch_fl"].iter().any(|namespace| rest.starts_with(namespace))
+}
+
+/// Whether a symbol is the C++ library's: `std`, `__gnu_cxx`, `__cxxabiv1` (the ABI's abbreviations among them),
+/// operators `new` and `delete`, and the ABI's own functions.
+fn is_std(symbol: &str) -> bool {
+    if let Some(rest) = scope(symbol) {
+        let abbreviated = ["St", "Sa", "Ss", "Sb", "Si", "So", "Sd", "9__gnu_cxx", "10__cxxabiv1"];
+        return abbreviated.iter().any(|namespace| rest.starts_with(namespace))
+            || rest.starts_with(['n', 'd']);
+    }
+    symbol.starts_with("__cxa_") || symbol.starts_with("__gxx_") || symbol == "__dynamic_cast"
+}
+
+/// What a mangled name starts with, behind what says that it is a table, type information, nested or qualified
+/// (Itanium C++ ABI, section 5.1).
+fn scope(symbol: &str) -> Option<&str> {
+    let rest = symbol.strip_prefix("_Z")?;
+    let tables = ["TV", "TI", "TS", "TT", "GV", "GR"];
+    let rest = tables.iter().find_map(|prefix| rest.strip_prefix(prefix)).unwrap_or(rest);
+    Some(rest.trim_start_matches('N').trim_start_matches(['r', 'V', 'K']).trim_start_matches(['R', 'O']))
 }
 
 /// A set of globs of file names.
@@ -178,6 +191,11 @@ mod tests {
             "_ZN3c10lsERSoNS_6DeviceE",
         ] {
             assert!(is_torch(name), "{name}");
+        }
+        for name in
+            ["_ZNSdD2Ev", "_ZNKSt6localeE", "_ZTTNSt7__cxx1119basic_istringstreamE", "_Znwm", "__cxa_throw"]
+        {
+            assert!(is_std(name) && !is_torch(name), "{name}");
         }
         for name in ["cudaMalloc", "_ZNSt6vectorIiE", "_ZN4nccl3fooEv", "at", "_ZSt4cout"] {
             assert!(!is_torch(name), "{name}");

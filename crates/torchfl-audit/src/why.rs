@@ -6,7 +6,7 @@ use torchfl_loader::{Failure, MapId, Process, Step, Why as Reason};
 use crate::import::{self, Import};
 use crate::redirect;
 use crate::rules::elf::base;
-use crate::site::{SITE, Site, shown};
+use crate::site::{Environment, SITE, Site, shown};
 
 /// References that are told, of one symbol.
 const MOST: usize = 100;
@@ -65,7 +65,7 @@ pub struct Reference {
 pub(crate) fn why(site: &Site, name: &str) -> Option<Why> {
     let way = redirect::usual(site);
     let files = import::tree(site, way);
-    let mut import = import::import(site, &files, way, "");
+    let mut import = import::import(site, &files, way, &Environment::default());
     for elf in &site.elfs {
         let path = format!("{SITE}/{}", elf.path);
         if !import.process.maps().iter().any(|map| map.real == path) {

@@ -13,6 +13,10 @@ pub enum Error {
     #[error(transparent)]
     Wheel(#[from] torchfl_wheel::Error),
     #[error(transparent)]
+    Audit(#[from] torchfl_audit::Error),
+    #[error("{wheel} would not load{}", told(.findings))]
+    Unsound { wheel: String, findings: Vec<torchfl_audit::Finding> },
+    #[error(transparent)]
     Io(#[from] io::Error),
     #[error("cannot write build.json")]
     Json(#[from] serde_json::Error),
@@ -115,6 +119,8 @@ impl Error {
             Self::NoFolder { .. } => "E-BLD-029",
             Self::NoSuchPart { .. } => "E-BLD-030",
             Self::Special { .. } => "E-BLD-031",
+            Self::Unsound { .. } => "E-BLD-032",
+            Self::Audit(error) => error.code(),
         }
     }
 
@@ -181,8 +187,25 @@ impl Error {
             }
             Self::NoSuchPart { .. } => "the part that can lack one is torch".into(),
             Self::FrontLacks { .. } => "bundle it, or take it out of the preload list".into(),
+            Self::Audit(inner) => return inner.hint(),
+            Self::Unsound { findings, .. } => {
+                let first = findings.first().map(|finding| format!("{}; ", finding.fix)).unwrap_or_default();
+                format!("{first}--allow-unresolved NAME lets a name stay unresolved (recorded in the wheel)")
+            }
             _ => return None,
         };
         Some(text)
     }
+}
+
+/// The first findings, a line each.
+fn told(findings: &[torchfl_audit::Finding]) -> String {
+    const MOST: usize = 10;
+    let line =
+        |finding: &torchfl_audit::Finding| format!("\n{} {}: {}", finding.code, finding.file, finding.reason);
+    let mut text: String = findings.iter().take(MOST).map(line).collect();
+    if findings.len() > MOST {
+        text += &format!("\n… and {} more findings", findings.len() - MOST);
+    }
+    text
 }

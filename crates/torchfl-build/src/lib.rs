@@ -1,6 +1,6 @@
 //! A vendor manifest, the vendor's torch and the plugin become one self-contained wheel.
 //!
-//! [`plan`] decides everything and writes nothing; [`Plan::write`] carries out exactly that value, into any
+//! [`plan`] decides everything, proves that the wheel will load, and writes nothing; [`Plan::write`] carries out exactly that value, into any
 //! [`torchfl_wheel::Writer`]. So `--dry-run` shows what a build does.
 
 mod build_json;
@@ -10,6 +10,7 @@ mod licences;
 mod overlay;
 mod package;
 mod plan;
+mod prove;
 mod requires;
 mod steps;
 mod tag;
@@ -22,6 +23,7 @@ pub use error::Error;
 pub use libraries::Library;
 pub use package::ACTIVATE;
 pub use plan::{Plan, Request, plan};
+pub use prove::Proof;
 pub use tree::Tree;
 pub use version::VersionPy;
 pub use write::{Summary, constraints};

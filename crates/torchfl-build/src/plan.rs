@@ -15,7 +15,7 @@ use crate::build_json::{BuildJson, Input};
 use crate::licences::{self, Licence};
 use crate::requires::{self, Wanted};
 use crate::steps::{self, Facts};
-use crate::{Error, Library, Tree, VersionPy, libraries, overlay, tag, tree};
+use crate::{Error, Library, Proof, Tree, VersionPy, libraries, overlay, prove, tag, tree};
 
 /// What to build.
 #[derive(Debug, Clone)]
@@ -42,6 +42,14 @@ pub struct Request {
     pub metadata_version: MetadataVersion,
     /// Parts that may come without a licence.
     pub allow_unlicensed: Vec<String>,
+    /// What is installed beside the wheel: wheels and site-packages folders.
+    pub with: Vec<PathBuf>,
+    /// Trees and snapshots of the target machine.
+    pub sysroot: Vec<PathBuf>,
+    /// Refuse what would be taken on somebody's word.
+    pub require_proof: bool,
+    /// Symbols and libraries that may stay unresolved.
+    pub allow_unresolved: Vec<String>,
     /// A folder for unlinked files: libraries inflated out of a wheel, as large as the bundle. Not a memory disk.
     pub scratch: PathBuf,
     /// Threads that inflate.
@@ -65,6 +73,8 @@ pub struct Plan {
     pub build_json: BuildJson,
     /// What people should know before they build.
     pub notes: Vec<String>,
+    /// What was proved, and what was not.
+    pub proof: Proof,
     #[serde(skip)]
     pub(crate) parts: Parts,
 }
@@ -128,7 +138,6 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
         requires: &requires,
         python: bound.then(|| python.replacen("cp", "cpython-", 1)),
         overlay: !overlay.is_empty(),
-        proved_front: front.is_some(),
         inputs,
         allowed,
     })?;
@@ -136,13 +145,14 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     lines.extend(requires.into_values().flatten());
     lines.sort();
     lines.dedup();
-    Ok(Plan {
+    let mut plan = Plan {
         wheel: name.to_string(),
         overlay: overlay.iter().map(|p| (*p).to_owned()).collect(),
         requires: lines,
         licences: licence_files.iter().map(|l| l.to.clone()).collect(),
         build_json,
         notes: notes(request),
+        proof: Proof::default(),
         parts: Parts {
             name,
             title: resolved.title.clone(),
@@ -158,7 +168,9 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
             torch,
         },
         libraries,
-    })
+    };
+    prove::prove(&mut plan, request)?;
+    Ok(plan)
 }
 
 /// What people should know before they build.

@@ -19,8 +19,6 @@ pub(crate) struct Facts<'a> {
     /// The cache tag that the wheel is bound to.
     pub python: Option<String>,
     pub overlay: bool,
-    /// Whether the front was given, and not taken on the manifest's word.
-    pub proved_front: bool,
     pub inputs: Vec<Input>,
     pub allowed: Vec<String>,
 }
@@ -88,7 +86,8 @@ pub(crate) fn resolve(from: Facts<'_>) -> Result<BuildJson, Error> {
         caches: if resolved.torch.swap == Swap::Core { owned(&caches) } else { BTreeMap::new() },
         overlay: from.overlay.then(|| "overlay".to_owned()),
         plugin: from.plugin.map(|l| build_json::Plugin { library: format!("lib/{}", l.name) }),
-        assumed: assumed(resolved, from.proved_front),
+        // The proof fills it in.
+        assumed: Vec::new(),
         allow_unlicensed: from.allowed,
         allow_unresolved: Vec::new(),
         audit: audit(resolved),
@@ -136,12 +135,4 @@ fn audit(resolved: &Resolved) -> build_json::Audit {
         }),
         severity: severity.iter().map(|(code, severity)| (code.clone(), severity.to_string())).collect(),
     }
-}
-
-/// What was taken on the manifest's word.
-fn assumed(resolved: &Resolved, proved_front: bool) -> Vec<String> {
-    let provided = resolved.provided.iter().map(|p| format!("provided: {}", p.dist));
-    let host = resolved.host.libraries.iter().map(|l| format!("host: {l}"));
-    let front = (!proved_front).then(|| format!("front: torch {}", resolved.torch.release));
-    provided.chain(host).chain(front).collect()
 }

@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Why(Why),
     /// Say what of a fork's core the stock core lacks
     CoreGap(CoreGap),
+    /// Keep what a machine's libraries export in one small file, to audit wheels without the machine
+    Snapshot(Snapshot),
     /// Show what an ELF file or a wheel says of itself
     Inspect(Inspect),
     /// Change the search path (RPATH or RUNPATH) of a library or program
@@ -87,6 +89,18 @@ pub(crate) struct Build {
     /// METADATA's version; 2.3 for indexes that refuse 2.4
     #[arg(long, value_enum, default_value = "2.4", help_heading = "What to build")]
     pub metadata_version: MetadataVersion,
+    /// What is installed beside the wheel, as wheels or site-packages folders: proves what `[[provided]]` says
+    #[arg(long, value_name = "WHEEL|DIR", help_heading = "What to prove it with")]
+    pub with: Vec<PathBuf>,
+    /// A tree or a snapshot of the target machine: proves what `[host]` and the platform tag say
+    #[arg(long, value_name = "DIR|SNAPSHOT", help_heading = "What to prove it with")]
+    pub sysroot: Vec<PathBuf>,
+    /// Refuse what would be taken on somebody's word
+    #[arg(long, help_heading = "What to prove it with")]
+    pub require_proof: bool,
+    /// Let a symbol or library stay unresolved; recorded in the wheel
+    #[arg(long, value_name = "NAME", help_heading = "What to prove it with")]
+    pub allow_unresolved: Vec<String>,
     /// Let a part without a licence file through; recorded in the wheel
     #[arg(long, value_name = "NAME", help_heading = "What to build")]
     pub allow_unlicensed: Vec<String>,
@@ -176,6 +190,39 @@ pub(crate) struct CoreGap {
     /// Threads that read [default: all processors, 16 at most]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Snapshot {
+    #[command(subcommand)]
+    pub command: Option<SnapshotCommand>,
+    /// Folders of libraries: the SDK, and what of the system a wheel may use
+    #[arg(value_name = "DIR", required = true)]
+    pub folders: Vec<PathBuf>,
+    /// Where a DIR lies on the target machine, once for each; by default its own path, and this is that machine
+    #[arg(long, value_name = "PATH")]
+    pub at: Vec<String>,
+    /// What the snapshot is of, for people [default: the names of the folders]
+    #[arg(long, value_name = "TITLE")]
+    pub name: Option<String>,
+    /// The file to write
+    #[arg(long, short, value_name = "FILE", required = true)]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SnapshotCommand {
+    /// Say what a second snapshot lacks of a first, and what it adds
+    Diff(SnapshotDiff),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotDiff {
+    /// What wheels were made for
+    pub first: PathBuf,
+    /// What they will meet
+    pub second: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -34,6 +34,8 @@ pub struct Settings {
     pub working_folder: String,
     /// What stands in for a library that is found nowhere.
     pub given: Given,
+    /// Find and map libraries, and bind no symbol: what is mapped does not depend on it.
+    pub map_only: bool,
     /// Go on after a failure and note it, to find all there are. Otherwise stop as the loader does.
     pub keep_going: bool,
 }
@@ -55,6 +57,7 @@ impl Settings {
             static_tls: 1664,
             working_folder: "/".to_owned(),
             given: Given::default(),
+            map_only: false,
             keep_going: false,
         }
     }

@@ -37,10 +37,14 @@ pub(crate) fn run(args: Build, screen: &Screen) -> Result<Outcome, Failure> {
             MetadataVersion::V2_4 => torchfl_wheel::MetadataVersion::V2_4,
         },
         allow_unlicensed: args.allow_unlicensed,
+        with: args.with,
+        sysroot: args.sysroot,
+        require_proof: args.require_proof,
+        allow_unresolved: args.allow_unresolved,
         scratch,
         threads,
     };
-    let spinner = screen.spinner("reading the vendor's torch");
+    let spinner = screen.spinner("reading the vendor's torch and proving that it will load");
     let plan = torchfl_build::plan(&request)?;
     spinner.finish_and_clear();
     for note in &plan.notes {
@@ -152,12 +156,31 @@ fn describe(plan: &Plan) -> String {
         let scope = if open.global { ", global" } else { "" };
         let _ = writeln!(text, "  {} from the {}{shared}{scope}", open.name, from);
     }
+    text += &proved(plan);
     text += "\nrequires:\n";
     for line in &plan.requires {
         let _ = writeln!(text, "  {line}");
     }
     let _ = write!(text, "\n{} headers and CMake files laid over the stock ones", plan.overlay.len());
     let _ = writeln!(text, "\n{} licence files", plan.licences.len());
+    text
+}
+
+/// What the proof rests on, and which ways to redirect torch it found sound.
+fn proved(plan: &Plan) -> String {
+    let mut text = String::from("\ntaken on somebody's word, not seen in a file:\n");
+    if plan.build_json.assumed.is_empty() {
+        text += "  nothing\n";
+    }
+    for assumed in &plan.build_json.assumed {
+        let _ = writeln!(text, "  {assumed}");
+    }
+    for judged in plan.proof.redirect.iter().flat_map(|redirect| &redirect.ways) {
+        let verdict = if judged.sound { "sound" } else { "not sound" };
+        let way = serde_json::to_value(judged.way).ok();
+        let way = way.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
+        let _ = writeln!(text, "\n{way}: {verdict}: {}", judged.reasons.join("; "));
+    }
     text
 }
 
