@@ -113,6 +113,8 @@ pub struct Facts {
     pub machine: Machine,
     /// What the file is for.
     pub kind: Kind,
+    /// `ET_EXEC`: a program that only runs at the address it was linked for.
+    pub fixed: bool,
     /// Whether there is a dynamic table at all.
     pub dynamic: bool,
     /// `DT_SONAME`.
@@ -237,6 +239,7 @@ pub fn facts(file: &dyn ReadAt, name: &str) -> Result<Facts, Error> {
         endian: if image.ctx.is_little_endian() { Endian::Little } else { Endian::Big },
         machine: image.machine(),
         kind,
+        fixed: image.header.e_type == eh::ET_EXEC,
         dynamic: image.dynamic.is_some(),
         soname,
         needed,

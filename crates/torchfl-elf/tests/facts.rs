@@ -38,6 +38,7 @@ fn a_program_is_told_from_a_library() {
     for args in [&["-pie"][..], &["-no-pie"]] {
         let facts = facts_of(&bench.cc("program", source, args));
         assert_eq!(facts.kind, Kind::Program, "{args:?}");
+        assert_eq!(facts.fixed, args == ["-no-pie"]);
         assert!(facts.interpreter.unwrap().contains("ld"), "{args:?}");
     }
     let object = facts_of(&bench.cc("program.o", source, &["-c"]));

@@ -13,7 +13,7 @@ use fs_err as fs;
 use torchfl_elf::{FileAt, ReadAt};
 
 use crate::cache::{Abi, Tree, TreeEntry, TreeLibrary};
-use crate::object::{BadFile, Object};
+use crate::object::{BadFile, Object, Verdict, verify};
 
 /// Linux follows this many links in one path (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
@@ -305,6 +305,25 @@ impl Files {
         };
         self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.id, loaded.clone());
         loaded
+    }
+
+    /// What the file's headers say to a loader for `wanted`.
+    pub(crate) fn verdict(&self, entry: &FileEntry, wanted: Abi) -> Verdict {
+        match &entry.file.content {
+            Content::Object(object) if object.abi.class != wanted.class => {
+                Verdict::OtherClass(object.abi.class)
+            }
+            Content::Object(object) if object.abi != wanted => Verdict::OtherMachine,
+            Content::Object(_) => Verdict::Fits,
+            // Known to be sound.
+            _ if self.known(entry.id).is_some_and(|known| known.is_ok_and(|object| object.abi == wanted)) => {
+                Verdict::Fits
+            }
+            _ => match self.bytes(entry) {
+                Some(bytes) => verify(&*bytes, Some(wanted)),
+                None => Verdict::Bad(BadFile("cannot read file data".to_owned())),
+            },
+        }
     }
 
     fn known(&self, id: FileId) -> Option<Loaded> {

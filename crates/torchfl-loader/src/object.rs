@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use goblin::elf::header as eh;
 use serde::Serialize;
-use torchfl_elf::{Kind, ReadAt, SearchPath, VersionNeed};
+use torchfl_elf::{Class, Endian, Kind, ReadAt, SearchPath, VersionNeed};
 
 use crate::cache::Abi;
 use crate::symbols::Symbols;
@@ -56,6 +56,8 @@ pub struct Flags {
     pub no_open: bool,
     /// `DF_1_PIE`.
     pub pie: bool,
+    /// `ET_EXEC`: at an address of its own, so that it cannot be loaded into a process.
+    pub fixed: bool,
     /// Uses its own thread-local variables from the static TLS block.
     pub static_tls: bool,
 }
@@ -109,7 +111,9 @@ impl Object {
     ///
     /// What makes the loader stop at the file (glibc `elf/dl-load.c`, `open_verify`), or malformed tables.
     pub fn read(file: &dyn ReadAt, name: &str) -> Result<Self, BadFile> {
-        header(file)?;
+        if let Verdict::Bad(bad) = verify(file, None) {
+            return Err(bad);
+        }
         let malformed = |error: torchfl_elf::Error| BadFile(error.to_string());
         let facts = torchfl_elf::facts(file, name).map_err(malformed)?;
         if !facts.dynamic {
@@ -127,6 +131,7 @@ impl Object {
                 no_delete: facts.no_delete(),
                 no_open: facts.no_open(),
                 pie: facts.flags_1 & goblin::elf::dynamic::DF_1_PIE != 0,
+                fixed: facts.fixed,
                 static_tls: facts.tls_size > 0
                     && torchfl_elf::own_static_tls(file, name).map_err(malformed)?,
             },
@@ -168,25 +173,44 @@ impl Object {
     }
 }
 
-/// The checks of the ELF header that end a search (glibc `elf/dl-load.c`, `open_verify`), in its order and words.
-fn header(file: &dyn ReadAt) -> Result<(), BadFile> {
-    let bad = |text: &str| Err(BadFile(text.to_owned()));
+/// What the headers of a file say to a loader that looks for a library.
+pub(crate) enum Verdict {
+    /// It may be one.
+    Fits,
+    /// Passed over: the other width.
+    OtherClass(Class),
+    /// Passed over.
+    OtherMachine,
+    /// Ends the search.
+    Bad(BadFile),
+}
+
+/// The checks of the ELF header, in the order and words of glibc's `elf/dl-load.c`, `open_verify`. Without `wanted`,
+/// those that do not depend on the loader's own machine.
+pub(crate) fn verify(file: &dyn ReadAt, wanted: Option<Abi>) -> Verdict {
+    let bad = |text: &str| Verdict::Bad(BadFile(text.to_owned()));
     let mut head = [0; 64];
     let len = usize::try_from(file.len()).unwrap_or(usize::MAX).min(head.len());
     if file.read_exact_at(0, &mut head[..len]).is_err() {
         return bad("cannot read file data");
     }
-    let class = head[eh::EI_CLASS];
-    if len < if class == eh::ELFCLASS32 { 52 } else { 64 } {
+    let wide = wanted.map_or(head[eh::EI_CLASS] != eh::ELFCLASS32, |wanted| wanted.class == Class::Elf64);
+    if len < if wide { 64 } else { 52 } {
         return bad("file too short");
     }
     if &head[..4] != eh::ELFMAG {
         return bad("invalid ELF header");
     }
-    if class != eh::ELFCLASS32 && class != eh::ELFCLASS64 {
-        return bad("invalid ELF header");
+    let class = if head[eh::EI_CLASS] == eh::ELFCLASS32 { Class::Elf32 } else { Class::Elf64 };
+    if wanted.is_some_and(|wanted| wanted.class != class) || !(1..=2).contains(&head[eh::EI_CLASS]) {
+        return Verdict::OtherClass(class);
     }
     let little = head[eh::EI_DATA] == eh::ELFDATA2LSB;
+    match wanted.map(|wanted| wanted.endian) {
+        Some(Endian::Little) if !little => return bad("ELF file data encoding not little-endian"),
+        Some(Endian::Big) if little => return bad("ELF file data encoding not big-endian"),
+        _ => {}
+    }
     if head[eh::EI_VERSION] != eh::EV_CURRENT {
         return bad("ELF file version ident does not match current one");
     }
@@ -194,13 +218,24 @@ fn header(file: &dyn ReadAt) -> Result<(), BadFile> {
     if head[eh::EI_OSABI] != eh::ELFOSABI_NONE && head[eh::EI_OSABI] != eh::ELFOSABI_LINUX {
         return bad("ELF file OS ABI invalid");
     }
-    let kind = if little {
-        u16::from_le_bytes([head[16], head[17]])
-    } else {
-        u16::from_be_bytes([head[16], head[17]])
+    if head[9..16].iter().any(|byte| *byte != 0) {
+        return bad("nonzero padding in e_ident");
+    }
+    let half = |at: usize| {
+        let bytes = [head[at], head[at + 1]];
+        if little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
     };
-    if kind != eh::ET_DYN && kind != eh::ET_EXEC {
+    if half(if little { 20 } else { 22 }) != 1 || half(if little { 22 } else { 20 }) != 0 {
+        return bad("ELF file version does not match current one");
+    }
+    if wanted.is_some_and(|wanted| wanted.machine.0 != half(18)) {
+        return Verdict::OtherMachine;
+    }
+    if half(16) != eh::ET_DYN && half(16) != eh::ET_EXEC {
         return bad("only ET_DYN and ET_EXEC can be loaded");
     }
-    Ok(())
+    if half(if class == Class::Elf64 { 54 } else { 42 }) != if class == Class::Elf64 { 56 } else { 32 } {
+        return bad("ELF file's phentsize not the expected size");
+    }
+    Verdict::Fits
 }

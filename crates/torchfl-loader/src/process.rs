@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use torchfl_elf::{Class, Kind};
+use torchfl_elf::Class;
 
 use crate::failure::Failure;
 use crate::files::{Entry, FileEntry, FileId, Files};
@@ -152,7 +152,9 @@ impl<'f> Process<'f> {
 
     /// The library that is this file.
     pub fn loaded_file(&self, id: FileId) -> Option<MapId> {
-        self.maps.iter().position(|map| map.id == id).map(MapId)
+        // Which file the program is the loader does not know.
+        let program = usize::from(self.program);
+        self.maps.iter().skip(program).position(|map| map.id == id).map(|at| MapId(at + program))
     }
 
     /// A library's path for people; the program's is its own.
@@ -331,7 +333,7 @@ impl<'f> Process<'f> {
             Ok(object) => object,
             Err(bad) => return Err(Failure::BadFile { path: hit.path, reason: bad.0 }),
         };
-        loadable(&object, &hit.path)?;
+        loadable(&object, name, self.maps[0].initial)?;
         let loader = if opened { None } else { asks };
         let map = self.add(hit, name.to_owned(), object, loader, by, deepbind);
         self.maps[map.0].steps = steps;
@@ -497,19 +499,16 @@ impl Map {
     }
 }
 
-fn loadable(object: &Object, path: &str) -> Result<(), Failure> {
-    let bad = |reason: &str| Err(Failure::BadFile { path: path.to_owned(), reason: reason.to_owned() });
+/// What stops at a file that is a library for its headers; the message has the name that was asked for.
+fn loadable(object: &Object, name: &str, running: bool) -> Result<(), Failure> {
+    let bad = |reason: &str| Err(Failure::BadFile { path: name.to_owned(), reason: reason.to_owned() });
     if object.flags.pie {
         return bad("cannot dynamically load position-independent executable");
     }
-    if object.kind == Kind::Program
-        && object.soname.is_none()
-        && !object.flags.pie
-        && object.interpreter.is_some()
-    {
+    if object.flags.fixed {
         return bad("cannot dynamically load executable");
     }
-    if object.flags.no_open {
+    if object.flags.no_open && running {
         return bad("shared object cannot be dlopen()ed");
     }
     Ok(())

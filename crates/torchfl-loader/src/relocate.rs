@@ -11,8 +11,8 @@ const HIDDEN: [u8; 2] = [1, 2];
 const PROTECTED: u8 = 3;
 
 impl Process<'_> {
-    /// The libraries of `list` with dependents before what they depend on, as far as there are no cycles
-    /// (`_dl_sort_maps_dfs`).
+    /// The libraries of `list` with dependents before what they depend on, as far as there are no cycles; the first
+    /// stays first (`_dl_sort_maps_dfs`; 2.36 as released moves it in cycles, its stable branch and 2.39 do not).
     pub(crate) fn sorted(&self, list: &[MapId]) -> Vec<MapId> {
         let mut visited = vec![false; self.maps.len()];
         let mut order = Vec::with_capacity(list.len());
@@ -20,6 +20,9 @@ impl Process<'_> {
             self.visit(*start, &mut visited, &mut order);
         }
         order.reverse();
+        if let Some(at) = list.first().and_then(|first| order.iter().position(|one| one == first)) {
+            order[..=at].rotate_right(1);
+        }
         order
     }
 
@@ -52,7 +55,7 @@ impl Process<'_> {
     pub(crate) fn relocate_list(&mut self, new: MapId, lazy: bool) -> Result<(), Failure> {
         let lazy = lazy && !self.settings.bind_now;
         for map in self.maps[new.0].order.clone().unwrap_or_default().into_iter().rev() {
-            if !std::mem::replace(&mut self.maps[map.0].relocated, true) {
+            if !std::mem::replace(&mut self.maps[map.0].relocated, true) && !self.settings.map_only {
                 self.relocate(map, lazy)?;
             }
         }
@@ -63,7 +66,7 @@ impl Process<'_> {
         let object = self.maps[map.0].object.clone();
         let lazy = lazy && !object.flags.now;
         if object.flags.static_tls && object.tls.0 > 0 {
-            self.place_tls(map, map)?;
+            self.place_tls(map)?;
         }
         let scope = self.scope(map);
         for reference in object.symbols.references() {
@@ -78,7 +81,7 @@ impl Process<'_> {
                     if reference.tls_static
                         && let Some(to) = binding.to
                     {
-                        self.place_tls(map, to)?;
+                        self.place_tls(to)?;
                     }
                     self.bindings.push(binding);
                 }
@@ -203,8 +206,8 @@ impl Process<'_> {
         })
     }
 
-    /// Room in the static TLS block for `owner`, that `map` asks for.
-    fn place_tls(&mut self, map: MapId, owner: MapId) -> Result<(), Failure> {
+    /// Room in the static TLS block for `owner`.
+    fn place_tls(&mut self, owner: MapId) -> Result<(), Failure> {
         let (size, align) = self.maps[owner.0].object.tls;
         if std::mem::replace(&mut self.maps[owner.0].tls_placed, true) || size == 0 {
             return Ok(());
@@ -217,7 +220,7 @@ impl Process<'_> {
             }
             None => {
                 let left = self.tls_left;
-                self.fail(Failure::StaticTls { by: self.display(map), bytes, left })
+                self.fail(Failure::StaticTls { by: self.display(owner), bytes, left })
             }
         }
     }

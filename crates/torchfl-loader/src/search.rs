@@ -5,6 +5,7 @@ use torchfl_elf::{Class, Tag};
 
 use crate::failure::Failure;
 use crate::files::{Entry, FileEntry};
+use crate::object::Verdict;
 use crate::process::{MapId, Process};
 
 /// Why a folder is searched.
@@ -37,6 +38,8 @@ pub enum Outcome {
     Absent,
     /// No such folder.
     NoFolder,
+    /// Links that lead to each other.
+    Loop,
     /// A library of the other width, which is passed over.
     OtherClass(Class),
     /// A library for another machine, which is passed over.
@@ -79,10 +82,8 @@ impl Process<'_> {
             return self.probe(Why::Path, path, steps);
         }
         for (why, folders) in self.lists(loader) {
-            for folder in folders {
-                if let Some(hit) = self.search_folder(&why, &folder, name, steps)? {
-                    return Ok(Some(hit));
-                }
+            if let Some(hit) = self.search_list(&why, &folders, name, steps)? {
+                return Ok(Some(hit));
             }
         }
         let no_default = self.flagged_no_default(loader);
@@ -94,10 +95,10 @@ impl Process<'_> {
             return Ok(Some(hit));
         }
         if !no_default {
-            for folder in &self.settings.default_folders {
-                if let Some(hit) = self.search_folder(&Why::Default, &format!("{folder}/"), name, steps)? {
-                    return Ok(Some(hit));
-                }
+            let folders: Vec<_> =
+                self.settings.default_folders.iter().map(|folder| format!("{folder}/")).collect();
+            if let Some(hit) = self.search_list(&Why::Default, &folders, name, steps)? {
+                return Ok(Some(hit));
             }
         }
         Ok(self.settings.given.find(name).map(|object| {
@@ -177,6 +178,26 @@ impl Process<'_> {
         folders
     }
 
+    /// Looks through the folders of one search path (`open_path`).
+    fn search_list(
+        &self,
+        why: &Why,
+        folders: &[String],
+        name: &str,
+        steps: &mut Vec<Step>,
+    ) -> Result<Option<Hit>, Failure> {
+        for folder in folders {
+            if let Some(hit) = self.search_folder(why, folder, name, steps)? {
+                return Ok(Some(hit));
+            }
+            // Any other error than that there is no such file ends this path, though not the search.
+            if steps.last().is_some_and(|step| step.outcome == Outcome::Loop) {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
     fn search_folder(
         &self,
         why: &Why,
@@ -206,7 +227,11 @@ impl Process<'_> {
                     reason: "cannot read file data: Is a directory".to_owned(),
                 });
             }
-            Entry::Absent | Entry::Loop => {
+            Entry::Loop => {
+                steps.push(Step { why, path, outcome: Outcome::Loop });
+                return Ok(None);
+            }
+            Entry::Absent => {
                 let folder = full.rsplit_once('/').map_or("/", |(folder, _)| folder);
                 let there = matches!(self.files.entry(folder), Entry::Folder);
                 let outcome = if there { Outcome::Absent } else { Outcome::NoFolder };
@@ -214,24 +239,14 @@ impl Process<'_> {
                 return Ok(None);
             }
         };
-        let object = match self.files.library(&entry) {
-            Ok(object) => object,
-            Err(bad) => return Err(Failure::BadFile { path, reason: bad.0 }),
+        let outcome = match self.files.verdict(&entry, self.settings.abi) {
+            Verdict::Bad(bad) => return Err(Failure::BadFile { path, reason: bad.0 }),
+            Verdict::OtherClass(class) => Outcome::OtherClass(class),
+            Verdict::OtherMachine => Outcome::OtherMachine,
+            Verdict::Fits => Outcome::Taken,
         };
-        let wanted = self.settings.abi;
-        if object.abi.class != wanted.class {
-            steps.push(Step { why, path, outcome: Outcome::OtherClass(object.abi.class) });
-            return Ok(None);
-        }
-        if object.abi.endian != wanted.endian {
-            let order = if wanted.endian == torchfl_elf::Endian::Little { "little" } else { "big" };
-            return Err(Failure::BadFile {
-                path,
-                reason: format!("ELF file data encoding not {order}-endian"),
-            });
-        }
-        if object.abi.machine != wanted.machine {
-            steps.push(Step { why, path, outcome: Outcome::OtherMachine });
+        if outcome != Outcome::Taken {
+            steps.push(Step { why, path, outcome });
             return Ok(None);
         }
         steps.push(Step { why, path: path.clone(), outcome: Outcome::Taken });

@@ -1,0 +1,124 @@
+//! The machine's own loader, watched through `LD_DEBUG`.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::RwLock;
+
+use super::{Bound, Ended, Outcome, Run};
+
+/// A program that is open for writing cannot be started, and a process that another thread is just starting has what
+/// is open in this one.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// Writes a file that can be executed.
+pub(crate) fn write(path: &Path, bytes: &[u8]) {
+    let _nobody_starts = STARTING.read().unwrap();
+    fs_err::write(path, bytes).unwrap();
+    fs_err::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+fn command(run: &Run, debug: &str) -> Output {
+    let mut command = Command::new(run.program_path());
+    command.current_dir(&run.folder).env_clear().env("LD_DEBUG", debug).env("LC_ALL", "C");
+    if !run.library_path.is_empty() {
+        command.env("LD_LIBRARY_PATH", &run.library_path);
+    }
+    if !run.preload.is_empty() {
+        command.env("LD_PRELOAD", run.preload.join(" "));
+    }
+    if run.bind_now {
+        command.env("LD_BIND_NOW", "1");
+    }
+    for step in &run.steps {
+        let flag = |set: bool, letter| if set { letter } else { "" };
+        let flags = [flag(step.now, "n"), flag(step.global, "g"), flag(step.deepbind, "d")].concat();
+        command.arg(format!("{flags}:{}:{}", step.by.as_deref().unwrap_or_default(), step.name));
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = {
+        let _alone = STARTING.write().unwrap();
+        command.spawn().unwrap()
+    };
+    child.wait_with_output().unwrap()
+}
+
+/// All that the loader has to say, for a person.
+pub(crate) fn explain(run: &Run) -> String {
+    String::from_utf8_lossy(&command(run, "libs,files,bindings,versions,scopes").stderr).into_owned()
+}
+
+/// Runs the program. The first outcome is that of the start; after a failed start there are no others.
+pub(crate) fn real(run: &Run) -> Vec<Outcome> {
+    let output = command(run, "bindings");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let mut outcomes = Vec::new();
+    let mut now = Outcome { ended: Ended::Ok, maps: Vec::new(), bound: Vec::new() };
+    let mut other: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        if let Some(path) = line.strip_prefix("@map ") {
+            // The program has no name.
+            if !path.is_empty() && path != super::KERNEL && path != super::INTERPRETER {
+                now.maps.push(path.to_owned());
+            }
+        } else if line == "@end" {
+            now.tidy();
+            outcomes.push(std::mem::replace(
+                &mut now,
+                Outcome { ended: Ended::Ok, maps: Vec::new(), bound: Vec::new() },
+            ));
+        } else if line == "@nobody" {
+            now.ended = Ended::Nobody;
+        } else if let Some(message) = line.strip_prefix("@fail ") {
+            now.ended = Ended::Failed(message.to_owned());
+        } else if let Some(bound) = bound(line) {
+            if run.counts(&bound) {
+                now.bound.push(bound);
+            }
+        } else if !line.starts_with('@') && !line.contains(":\t") {
+            other.push(line);
+        }
+    }
+    if !output.status.success() {
+        now.ended = if output.status.code().is_some() { ended(run, &other) } else { Ended::Crashed };
+        now.maps.clear();
+        now.tidy();
+        outcomes.push(now);
+    }
+    outcomes
+}
+
+/// What the loader said as it ended the process: `PROGRAM: WHAT: MESSAGE`.
+fn ended(run: &Run, lines: &[&str]) -> Ended {
+    let program = format!("{}: ", run.program_path());
+    // What it reports, and goes on.
+    let warnings = [
+        "from LD_PRELOAD",
+        "has different size in shared object",
+        "no version information available",
+        ": weak version `",
+        "warning: copy relocation",
+    ];
+    let line = lines.iter().find(|line| !warnings.iter().any(|warning| line.contains(warning)));
+    let line = line.unwrap_or_else(|| panic!("the loader said nothing"));
+    if line.starts_with("Inconsistency detected by ld.so") {
+        return Ended::Aborted;
+    }
+    let line = line.strip_prefix(&program).unwrap_or(line);
+    let what = ["error while loading shared libraries: ", "symbol lookup error: ", "relocation error: "];
+    let message = what.iter().find_map(|what| line.strip_prefix(what)).unwrap_or(line);
+    Ended::Failed(message.to_owned())
+}
+
+/// ``binding file A [0] to B [0]: normal symbol `foo' [V]``, behind the process id.
+fn bound(line: &str) -> Option<Bound> {
+    let (from, rest) = line.split_once(":\tbinding file ")?.1.split_once(" [0] to ")?;
+    let (to, rest) = rest.split_once(" [0]: ")?;
+    let (symbol, rest) = rest.split_once('`')?.1.split_once('\'')?;
+    let version = rest.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    Some(Bound {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        symbol: symbol.to_owned(),
+        version: version.map(str::to_owned),
+    })
+}
