@@ -28,7 +28,7 @@ pub use gap::{Gap, GapRequest, Missing, core_gap};
 pub use import::Way;
 pub use policy::{Newest, Promise, Verdict as Promised, allows, promised};
 pub use redirect::{Judged, Order, Redirect};
-pub use report::{Assumption, Report, Verdict, audit, audit_dist, explain, prove};
+pub use report::{Assumption, Mapped, Report, Verdict, audit, audit_dist, explain, prove};
 pub use rules::{RULES, rule};
 pub use site::Request;
 pub use system::Word;

@@ -30,6 +30,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Every ELF file of the wheel, and whether it loads.
     pub libraries: Vec<Verdict>,
+    /// Every library that the import brings into the process, in the order of mapping.
+    pub mapped: Vec<Mapped>,
     /// What was taken on somebody's word.
     pub assumed: Vec<Assumption>,
     /// What was left unresolved by leave.
@@ -47,6 +49,21 @@ pub struct Verdict {
     pub loads: bool,
     /// The first thing that the loader stops at, in its words.
     pub reason: Option<String>,
+}
+
+/// A library in the process after the import.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mapped {
+    /// The file, with all links followed; below site-packages where it lies there.
+    pub file: String,
+    /// The path that it was opened by.
+    pub opened_as: String,
+    /// The library whose `DT_NEEDED` brought it in first; `None` for one that was opened by itself.
+    pub by: Option<String>,
+    /// Its SONAME.
+    pub soname: Option<String>,
+    /// Nobody has looked at it.
+    pub given: bool,
 }
 
 /// Something that nobody has looked at.
@@ -122,10 +139,23 @@ fn report(site: &Site) -> Result<Report, Error> {
         way,
         findings: settle(site, found)?,
         libraries,
+        mapped: mapped(&import.process),
         assumed,
         allowed,
         redirect,
     })
+}
+
+fn mapped(process: &Process<'_>) -> Vec<Mapped> {
+    let maps = process.maps().iter().filter(|map| !map.path.is_empty());
+    let one = maps.map(|map| Mapped {
+        file: shown(&map.real),
+        opened_as: shown(&map.path),
+        by: map.by.map(|by| shown(&process.map(by).real)),
+        soname: map.object.soname.clone(),
+        given: map.object.is_given(),
+    });
+    one.collect()
 }
 
 fn named(dist: &Dist) -> String {
