@@ -117,7 +117,7 @@ impl Dist {
             // Distributions of the system's package manager have none.
             Err(_) => Vec::new(),
         };
-        let files = rows.into_iter().filter(|row| inside(row)).map(|row| (row.path, row.size)).collect();
+        let files = rows.into_iter().filter(inside).map(|row| (row.path, row.size)).collect();
         Ok(Self {
             name: metadata.normalized_name(),
             version: metadata.get("Version").unwrap_or_default().to_owned(),
@@ -252,10 +252,8 @@ fn may_be_elf(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let versioned =
         name.split_once(".so.").is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()));
-    name.ends_with(".so")
-        || versioned
-        || !name.contains('.') && path.contains("/bin/")
-        || path.contains(".data/scripts/")
+    let library = name.rsplit_once('.').is_some_and(|(_, ending)| ending == "so");
+    library || versioned || !name.contains('.') && path.contains("/bin/") || path.contains(".data/scripts/")
 }
 
 fn walk(folder: &Path, name: &str, files: &mut BTreeMap<String, Option<u64>>) -> Result<(), Error> {

@@ -150,7 +150,7 @@ impl Import<'_> {
 
 /// `_C.cpython-311-x86_64-linux-gnu.so`
 fn is_core_module(name: &str) -> bool {
-    name.strip_prefix("_C.").is_some_and(|rest| rest == "so" || rest.ends_with(".so"))
+    name.strip_prefix("_C.").is_some_and(|rest| rest.rsplit('.').next() == Some("so"))
 }
 
 /// One more library, opened in a process of its own.
@@ -177,5 +177,5 @@ pub(crate) fn first_problem(opening: &Opening) -> Option<String> {
 
 /// A failure with paths as people know them.
 pub(crate) fn plain(failure: &Failure) -> String {
-    failure.to_string().split(' ').map(|word| shown(word)).collect::<Vec<_>>().join(" ")
+    failure.to_string().split(' ').map(shown).collect::<Vec<_>>().join(" ")
 }

@@ -108,7 +108,8 @@ pub(crate) fn misplaced(site: &Site, import: &Import<'_>, way: Way) -> Vec<Strin
             }
         }
         // Without the bootstrap, what the fork's core asks for by name comes later.
-        if !there && !(way == Way::Links && build.swap == "core") {
+        let later = way == Way::Links && build.swap == "core";
+        if !(there || later) {
             wrong.push(format!("{} is not mapped", shown(&planned)));
         }
     }

@@ -176,7 +176,7 @@ fn libraries(
     let blamed: BTreeMap<String, String> = import
         .openings
         .iter()
-        .flat_map(|opening| {
+        .filter_map(|opening| {
             let failure = opening.problems.first().or(opening.result.as_ref().err());
             failure.map(|failure| (shown(&opening.path), import::plain(failure)))
         })

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use torchfl_elf::{Class, Endian, Facts, Machine as ElfMachine};
-use torchfl_loader::{Abi, Cover, Entry, Files, Object, Open, Process, Settings};
+use torchfl_loader::{Abi, Cover, Entry, Files, Object, Open, Process, Settings, Snapshot};
 
 use crate::Error;
 use crate::build::Build;
@@ -252,7 +252,8 @@ fn sysroots(files: &mut Files, sysroots: &[PathBuf]) -> Result<(), Error> {
         if path.is_dir() {
             files.root("/", path);
         } else {
-            todo!("snapshot");
+            let bytes = fs_err::read(path).map_err(Error::Io)?;
+            Snapshot::parse(&bytes, &path.to_string_lossy())?.mount(files);
         }
     }
     Ok(())

@@ -1,3 +1,4 @@
+use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
@@ -205,7 +206,7 @@ fn told(findings: &[torchfl_audit::Finding]) -> String {
         |finding: &torchfl_audit::Finding| format!("\n{} {}: {}", finding.code, finding.file, finding.reason);
     let mut text: String = findings.iter().take(MOST).map(line).collect();
     if findings.len() > MOST {
-        text += &format!("\n… and {} more findings", findings.len() - MOST);
+        let _ = write!(text, "\n… and {} more findings", findings.len() - MOST);
     }
     text
 }

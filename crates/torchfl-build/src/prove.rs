@@ -73,7 +73,7 @@ fn planned(plan: &Plan) -> Result<Dist, Error> {
     }
     // Of these it counts that they are there.
     parts.extend(plan.licences.iter().map(|to| part(format!("{info}/licenses/{to}"), Vec::new())));
-    Ok(Dist::planned(plan.parts.name.clone(), plan.metadata()?, parts))
+    Ok(Dist::planned(plan.parts.name.clone(), plan.metadata(), parts))
 }
 
 fn open(opened: &Opened) -> Open {

@@ -73,7 +73,7 @@ impl Plan {
         }
         let info = self.parts.name.dist_info();
         let generator = concat!("torchfl ", env!("CARGO_PKG_VERSION"));
-        entries.push(Entry::bytes(format!("{info}/METADATA"), self.metadata()?.render()?));
+        entries.push(Entry::bytes(format!("{info}/METADATA"), self.metadata().render()?));
         entries.push(Entry::bytes(
             format!("{info}/WHEEL"),
             WheelFile::new(&self.parts.name, generator, false).render()?,
@@ -91,7 +91,7 @@ impl Plan {
         Entry::lazy(to, move || torch.read(&from))
     }
 
-    pub(crate) fn metadata(&self) -> Result<Metadata, Error> {
+    pub(crate) fn metadata(&self) -> Metadata {
         let parts = &self.parts;
         let mut metadata = Metadata::new(MetadataVersion::V2_4, "torch_fl", &parts.name.version);
         metadata.push("Summary", format!("PyTorch's flagos device on {}", parts.title));
@@ -112,7 +112,7 @@ impl Plan {
             metadata.push("Requires-Dist", line);
         }
         metadata.set_markdown(package::README);
-        Ok(metadata.to_version(parts.metadata_version))
+        metadata.to_version(parts.metadata_version)
     }
 }
 

@@ -233,7 +233,6 @@ impl Files {
                 continue;
             }
             match here.child(&part) {
-                None | Some(Node::Absent) => return Walked::Absent,
                 Some(Node::Folder(inner)) => above.push((part, std::mem::replace(&mut here, inner))),
                 Some(Node::Link(target)) => {
                     links += 1;
@@ -249,7 +248,7 @@ impl Files {
                 Some(Node::File(file)) if left.is_empty() => {
                     return Walked::File(joined(&above) + "/" + &part, file);
                 }
-                Some(Node::File(_)) => return Walked::Absent,
+                None | Some(Node::Absent | Node::File(_)) => return Walked::Absent,
             }
         }
         Walked::Folder(joined(&above), here)

@@ -75,7 +75,10 @@ pub enum Known {
 
 /// What a library that nobody has looked at is taken to define.
 #[derive(Clone)]
-pub struct Cover(Arc<dyn Fn(&str, Option<&str>) -> bool + Send + Sync>);
+pub struct Cover(Arc<Test>);
+
+/// Whether a symbol of this name and version is taken as defined.
+type Test = dyn Fn(&str, Option<&str>) -> bool + Send + Sync;
 
 impl Cover {
     /// Symbols for which `covers(name, version)` holds.

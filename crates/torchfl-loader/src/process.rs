@@ -213,14 +213,15 @@ impl<'f> Process<'f> {
 
     /// The loader itself is in every process, and answers to the name under which programs ask for it.
     fn interpreter(&mut self, path: &str) -> Result<(), Failure> {
-        let entry = match self.files.entry(path) {
-            Entry::File(entry) => Some(entry),
-            _ => {
-                let name = path.rsplit('/').next().unwrap_or(path);
-                self.settings.given.find(name).map(|object| FileEntry::given(path, object))
-            }
+        let entry = if let Entry::File(entry) = self.files.entry(path) {
+            entry
+        } else {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let Some(object) = self.settings.given.find(name) else {
+                return Err(not_found(path, None, Vec::new()));
+            };
+            FileEntry::given(path, object)
         };
-        let Some(entry) = entry else { return Err(not_found(path, None, Vec::new())) };
         let object = match self.files.library(&entry) {
             Ok(object) => object,
             Err(bad) => return Err(Failure::BadFile { path: path.to_owned(), reason: bad.0 }),
@@ -373,7 +374,7 @@ impl<'f> Process<'f> {
         let origin = (!hit.path.is_empty()).then(|| folder_of(&self.absolute(&hit.path)));
         let mut map = Map::new(hit.path, hit.entry.path, hit.entry.id, object);
         map.names.push(name);
-        self.maps.push(Map { loader, by, scope, origin, ..map });
+        self.maps.push(Map { by, loader, origin, scope, ..map });
         id
     }
 

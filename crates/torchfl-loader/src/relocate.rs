@@ -34,19 +34,15 @@ impl Process<'_> {
         let mut stack = vec![(start, 0)];
         while let Some((map, next)) = stack.last_mut() {
             let inner = self.maps[map.0].order.as_deref().unwrap_or_default();
-            match inner.get(*next) {
-                Some(dependency) => {
-                    *next += 1;
-                    let dependency = *dependency;
-                    if !(visited[dependency.0] || self.program && dependency.0 == 0) {
-                        visited[dependency.0] = true;
-                        stack.push((dependency, 0));
-                    }
-                }
-                None => {
-                    order.push(*map);
-                    stack.pop();
-                }
+            let Some(dependency) = inner.get(*next).copied() else {
+                order.push(*map);
+                stack.pop();
+                continue;
+            };
+            *next += 1;
+            if !(visited[dependency.0] || self.program && dependency.0 == 0) {
+                visited[dependency.0] = true;
+                stack.push((dependency, 0));
             }
         }
     }
@@ -76,7 +72,7 @@ impl Process<'_> {
                 continue;
             }
             let Some(wanted) = object.symbols.wanted(reference.symbol) else { continue };
-            match self.bind(map, reference, &wanted, &scope, waits) {
+            match self.bind(map, *reference, &wanted, &scope, waits) {
                 Ok(binding) => {
                     if reference.tls_static
                         && let Some(to) = binding.to
@@ -113,12 +109,12 @@ impl Process<'_> {
     fn bind(
         &mut self,
         map: MapId,
-        reference: &Reference,
+        reference: Reference,
         wanted: &Wanted<'_>,
         scope: &[MapId],
         waits: bool,
     ) -> Result<Binding, Failure> {
-        let Reference { symbol, how, .. } = *reference;
+        let Reference { symbol, how, .. } = reference;
         let object = self.maps[map.0].object.clone();
         let bound = |to, definition| Ok(Binding { from: map, symbol, to, definition });
         if let Some((found, definition)) = self.look_up(map, symbol, wanted, how, scope)? {
@@ -213,15 +209,11 @@ impl Process<'_> {
             return Ok(());
         }
         let bytes = size.checked_next_multiple_of(align.max(1)).unwrap_or(size);
-        match self.tls_left.checked_sub(bytes) {
-            Some(left) => {
-                self.tls_left = left;
-                Ok(())
-            }
-            None => {
-                let left = self.tls_left;
-                self.fail(Failure::StaticTls { by: self.display(owner), bytes, left })
-            }
+        let left = self.tls_left;
+        if bytes > left {
+            return self.fail(Failure::StaticTls { by: self.display(owner), bytes, left });
         }
+        self.tls_left = left - bytes;
+        Ok(())
     }
 }

@@ -66,7 +66,9 @@ impl Settings {
 /// Libraries that the target machine is said to have, and that nobody has looked at. The same name must always
 /// give the same object.
 #[derive(Clone)]
-pub struct Given(Arc<dyn Fn(&str) -> Option<Arc<Object>> + Send + Sync>);
+pub struct Given(Arc<Find>);
+
+type Find = dyn Fn(&str) -> Option<Arc<Object>> + Send + Sync;
 
 impl Given {
     /// `find(name)` gives what stands in for the library of that name.

@@ -5,7 +5,7 @@ use Severity::{Error, Note, Warning};
 
 macro_rules! rules {
     ($($name:ident = $code:literal, $severity:ident, $title:literal, $about:literal, $fix:literal;)*) => {
-        $(#[doc = $title] pub(crate) const $name: Rule =
+        $(pub(crate) const $name: Rule =
             Rule { code: $code, title: $title, severity: $severity, about: $about, fix: $fix };)*
         /// Every rule.
         pub const RULES: &[Rule] = &[$($name),*];

@@ -90,15 +90,16 @@ fn disagrees(site: &Site, dist: &Dist, row: &RecordRow) -> Result<Option<String>
     if row.path.starts_with("../") || row.path.starts_with('/') || row.path.contains("__pycache__/") {
         return Ok(None);
     }
-    let size = match dist.on_disk(&row.path) {
+    let found = match dist.on_disk(&row.path) {
         Some(path) => fs_err::metadata(path).ok().map(|meta| meta.len()),
         None => dist.files.get(&row.path).copied().flatten(),
     };
-    let Some(size) = size else { return Ok(Some("the file is listed and not there".to_owned())) };
-    if let Some(listed) = row.size.filter(|listed| *listed != size) {
-        return Ok(Some(format!("{listed} bytes are listed, the file has {size}")));
+    let Some(bytes) = found else { return Ok(Some("the file is listed and not there".to_owned())) };
+    if let Some(listed) = row.size.filter(|listed| *listed != bytes) {
+        return Ok(Some(format!("{listed} bytes are listed, the file has {bytes}")));
     }
-    let Some(listed) = row.hash.as_ref().filter(|_| site.request.hashes).and_then(|hash| hash.sha256())
+    let Some(listed) =
+        row.hash.as_ref().filter(|_| site.request.hashes).and_then(torchfl_wheel::RecordHash::sha256)
     else {
         return Ok(None);
     };
@@ -150,7 +151,7 @@ fn folders(site: &Site, found: &mut Vec<Finding>) {
 }
 
 fn is_metadata(path: &str) -> bool {
-    path.split('/').next().is_some_and(|top| top.ends_with(".dist-info") || top.ends_with(".data"))
+    path.split('/').next().is_some_and(|top| matches!(top.rsplit_once('.'), Some((_, "dist-info" | "data"))))
 }
 
 /// Requirements that bring Triton past the vendor's own, and distributions that already have.
