@@ -16,7 +16,7 @@ const EXIT_CODES: &str = "\
 | code | meaning |
 |---|---|
 | 0 | Done. |
-| 1 | The thing asked about is not right: `torchfl vendor check` has findings. |
+| 1 | The thing asked about is not right: `torchfl vendor check` has findings, `torchfl snapshot diff` something that is gone. |
 | 2 | It could not be done, or the command line is wrong. |
 
 Data goes to stdout; messages, progress and errors go to stderr. With `--json` an error is also an object on stdout:
@@ -40,7 +40,7 @@ fn page() -> String {
 
 /// A command, or the commands of a group.
 fn section(command: &Command, text: &mut String) {
-    if command.has_subcommands() {
+    if command.is_subcommand_required_set() {
         command.get_subcommands().for_each(|inner| section(inner, text));
         return;
     }
@@ -53,6 +53,7 @@ fn section(command: &Command, text: &mut String) {
     if !own.is_empty() {
         write!(text, "\n{}", table(&own)).unwrap();
     }
+    command.get_subcommands().for_each(|inner| section(inner, text));
 }
 
 fn about(command: &Command) -> String {
@@ -155,7 +156,7 @@ fn reference_of_the_errors_has_no_drift() {
     for folder in ["crates", "wheels/torch_fl"] {
         codes(&root.join(folder), &mut used);
     }
-    for kind in ["E-BLD", "E-BOOT", "E-CLI", "E-ELF", "E-MAN", "E-SITE", "E-WHL"] {
+    for kind in ["E-BLD", "E-BOOT", "E-CLI", "E-ELF", "E-LDR", "E-MAN", "E-SITE", "E-WHL"] {
         assert!(used.iter().any(|code| code.starts_with(kind)), "no source names a code {kind}-…");
     }
     let page = fs_err::read_to_string(format!("{DOCS}/errors.md")).unwrap_or_default();

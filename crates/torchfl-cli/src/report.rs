@@ -113,6 +113,7 @@ failures!(
     torchfl_audit::Error,
     torchfl_build::Error,
     torchfl_elf::Error,
+    torchfl_loader::Error,
     torchfl_site::Error,
     torchfl_wheel::Error
 );
@@ -134,6 +135,10 @@ pub(crate) enum Error {
     Neither { path: PathBuf },
     #[error("{path}: its build.json is no JSON", path = .path.display())]
     BuildJson { path: PathBuf, source: serde_json::Error },
+    #[error("--at is given {places} times, and there are {folders} folders")]
+    Places { places: usize, folders: usize },
+    #[error("no library in {}", folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", "))]
+    NoLibrary { folders: Vec<PathBuf> },
 }
 
 impl Error {
@@ -146,6 +151,8 @@ impl Error {
             Self::BuildJson { .. } => "E-CLI-005",
             Self::NotFile { .. } => "E-CLI-006",
             Self::More { .. } => "E-CLI-007",
+            Self::Places { .. } => "E-CLI-008",
+            Self::NoLibrary { .. } => "E-CLI-009",
         }
     }
 
@@ -168,6 +175,8 @@ impl Error {
             Self::Exists { .. } => "it is never written over: name another file with -o, or move it away",
             Self::BuildJson { .. } => "it was changed by hand; build the wheel again",
             Self::Neither { .. } => "name a shared library, a program, or a .whl file",
+            Self::Places { .. } => "give it once for each folder, in their order, or not at all",
+            Self::NoLibrary { .. } => "name the folders that the SDK's or the system's libraries are in",
         };
         Some(hint.to_owned())
     }

@@ -54,6 +54,7 @@ impl Error {
             Self::Snapshot { .. } => {
                 "copy the file again, or take the snapshot anew with this version of the command"
             }
+            Self::Io(error) if error.kind() == io::ErrorKind::NotFound => "check the spelling of the path",
             Self::Io(_) => return None,
             Self::Place { .. } => "say where the folder lies on the target machine, as `/opt/acme`",
         };

@@ -6,5 +6,6 @@ pub(crate) mod core_gap;
 pub(crate) mod inspect;
 pub(crate) mod patch;
 pub(crate) mod site;
+pub(crate) mod snapshot;
 pub(crate) mod vendor;
 pub(crate) mod why;

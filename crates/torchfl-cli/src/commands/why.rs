@@ -63,6 +63,7 @@ fn seen(outcome: &Seen) -> &'static str {
     match outcome {
         Seen::Absent => "not there",
         Seen::NoFolder => "no such folder",
+        Seen::Loop => "a link that leads back to itself",
         Seen::OtherClass(_) => "of another class, passed over",
         Seen::OtherMachine => "for another machine, passed over",
         Seen::Taken => "taken",

@@ -16,5 +16,6 @@ mod patch;
 mod refusals;
 mod reproducible;
 mod site;
+mod snapshot;
 mod special;
 mod vendor;

@@ -56,8 +56,6 @@ impl Snapshot {
             seen,
         };
         for root in &roots {
-            // That it is a folder has been seen; later ones may vanish.
-            fs::read_dir(&root.real)?;
             walk.folder(Path::new(&root.real), &root.at, root);
         }
         let Walk { mut snapshot, skipped, .. } = walk;
@@ -91,6 +89,7 @@ struct Placed {
 
 impl Placed {
     fn new(root: &Root) -> Result<Self, Error> {
+        fs::read_dir(&root.folder)?; // it is a folder, and may be read
         let real = fs::canonicalize(&root.folder)?;
         let mut at = match &root.at {
             Some(at) => PathBuf::from(at),
@@ -268,7 +267,11 @@ fn library(path: &Path) -> Result<Option<Object>, String> {
     let name = path.to_string_lossy();
     // Of files that are named like no library only those that can be read as one are of interest.
     let named = path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
-    let told = |why: String| if named { Err(why) } else { Ok(None) };
+    let told = |why: String| {
+        // The errors of tables name the file, which is told beside them.
+        let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(&why).to_owned();
+        if named { Err(why) } else { Ok(None) }
+    };
     let file = match FileAt::open(path) {
         Ok(file) => file,
         Err(error) => return told(error.kind().to_string()),
