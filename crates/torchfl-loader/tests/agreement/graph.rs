@@ -61,8 +61,22 @@ impl Library {
     }
 }
 
+/// What a graph is out for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mood {
+    /// Libraries are found, mostly.
+    pub(crate) careful: bool,
+    /// Of a hundred libraries, those that do not lie where most do.
+    spread: u64,
+    /// Of a hundred references, those that are not as linked.
+    pub(crate) mishaps: u64,
+    /// Thread-local variables are large, and many.
+    pub(crate) threads: bool,
+}
+
 pub(crate) struct Graph {
     seed: u64,
+    pub(crate) mood: Mood,
     pub(crate) program: Spec,
     pub(crate) libraries: Vec<Library>,
     pub(crate) others: Vec<(String, Content)>,
@@ -79,16 +93,24 @@ impl Graph {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let random = &mut random;
-        let libraries = libraries(random);
+        let careful = random.chance(60);
+        let mood = Mood {
+            careful,
+            spread: random.pick(&[5, 30, 100]),
+            mishaps: random.weighted(&[(65, 0), (25, 3), (10, 12)]),
+            threads: random.chance(0),
+        };
+        let libraries = libraries(mood, random);
         let kind = if random.chance(50) { Kind::Fixed } else { Kind::Pie };
         let program = Spec { kind, unmarked: random.chance(20), tls_align: 8, ..Spec::default() };
-        let mut graph = Self { seed, program, libraries, others: Vec::new(), run: Run::default() };
+        let mut graph = Self { seed, mood, program, libraries, others: Vec::new(), run: Run::default() };
         steps::needs(&mut graph, random);
         symbols::symbols(&mut graph, random);
         steps::search_paths(&mut graph, random);
         steps::other_files(&mut graph, random);
         steps::run(&mut graph, random);
-        PROGRAM.clone_into(&mut graph.run.program);
+        let alias = random.pick(&[PROGRAM, PROGRAM, PROGRAM, "link/alias"]);
+        alias.clone_into(&mut graph.run.program);
         graph
     }
 
@@ -103,6 +125,7 @@ impl Graph {
         for (link, target) in LINKS {
             symlink(target, root.join(link)).unwrap();
         }
+        symlink("../bin/program", root.join("two/alias")).unwrap();
         let write = |path: &str, spec: &Spec, damage: Option<Damage>| {
             let spec = placed(spec, &here);
             let mut bytes = spec.write(path.rsplit('/').next().unwrap());
@@ -154,11 +177,9 @@ fn placed(spec: &Spec, here: &dyn Fn(&str) -> String) -> Spec {
 }
 
 /// Libraries without needs and symbols.
-fn libraries(random: &mut Random) -> Vec<Library> {
+fn libraries(mood: Mood, random: &mut Random) -> Vec<Library> {
     let count = 2 + random.below(9);
     let mut libraries: Vec<Library> = Vec::new();
-    // Many graphs keep together.
-    let spread = random.pick(&[5, 30, 100]);
     let home = random.pick(&FOLDERS[..4]);
     for letter in ('a'..).take(count) {
         let name = format!("libq{letter}.so");
@@ -171,11 +192,11 @@ fn libraries(random: &mut Random) -> Vec<Library> {
             (5, FOLDERS[5]),
             (10, FOLDERS[6]),
         ]);
-        let folder = if random.chance(spread) { folder } else { home };
+        let folder = if random.chance(mood.spread) { folder } else { home };
         let soname = match random.below(10) {
             0 => None,
             1 => Some(format!("{name}.1")),
-            2 if !libraries.is_empty() => {
+            2 if !libraries.is_empty() && !mood.careful => {
                 let of = random.below(libraries.len());
                 libraries[of].spec.soname.clone()
             }
@@ -183,6 +204,9 @@ fn libraries(random: &mut Random) -> Vec<Library> {
         };
         let mut spec = Spec { soname, ..Spec::library(&name) };
         flags(&mut spec, random);
+        if mood.threads {
+            spec.tls_align = random.pick(&[1, 8, 16, 32, 64, 128]);
+        }
         libraries.push(Library { name, folder, spec });
     }
     // A second build of one of them, elsewhere, which defines and needs something else.
@@ -228,7 +252,7 @@ impl Damage {
 impl fmt::Display for Graph {
     /// In words; `~` is the graph's folder.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "graph {}", self.seed)?;
+        writeln!(f, "graph {}: {:?}", self.seed, self.mood)?;
         show(f, PROGRAM, &self.program)?;
         for library in &self.libraries {
             show(f, &library.path(), &library.spec)?;

@@ -34,8 +34,9 @@ pub(crate) fn needs(graph: &mut Graph, random: &mut Random) {
 fn need(graph: &Graph, from: &str, of: usize, random: &mut Random) -> String {
     let library = &graph.libraries[of];
     let path = library.path();
-    match random.below(100) {
-        0 if random.chance(50) => "libmissing.so".to_owned(),
+    let odd = if graph.mood.careful { 300 } else { 100 };
+    match random.below(odd) {
+        0 => "libmissing.so".to_owned(),
         1 => format!("~/{path}"),
         2 => format!("./{path}"),
         3 => format!("$ORIGIN/{}{path}", up(from)),
@@ -116,7 +117,7 @@ pub(crate) fn other_files(graph: &mut Graph, random: &mut Random) {
     }
     // A SONAME that is no file's name usually has a link to the file.
     for library in graph.libraries.clone() {
-        if library.needed_name() != library.name && random.chance(70) {
+        if library.needed_name() != library.name && (graph.mood.careful || random.chance(70)) {
             let path = format!("{}/{}", library.folder, library.needed_name());
             graph.others.push((path, Content::Link(library.name.clone())));
         }
@@ -151,9 +152,9 @@ pub(crate) fn other_files(graph: &mut Graph, random: &mut Random) {
 
 pub(crate) fn run(graph: &mut Graph, random: &mut Random) {
     let mut run = std::mem::take(&mut graph.run);
-    if random.chance(75) {
+    if graph.mood.careful || random.chance(75) {
         let mut folders: Vec<String> = Vec::new();
-        let many = random.pick(&[30, 70, 100, 100]);
+        let many = if graph.mood.careful { 100 } else { random.pick(&[30, 70, 100]) };
         for folder in FOLDERS {
             if random.chance(many) {
                 let at = random.below(folders.len() + 1);

@@ -1,7 +1,7 @@
 //! What the files of a graph define and refer to, in which versions.
 
 use crate::common::elf::{Bind, Definition, How, Kind, Need, Reference, Spec, Visibility, What};
-use crate::graph::Graph;
+use crate::graph::{Graph, Mood};
 use crate::random::Random;
 
 const FUNCTIONS: [&str; 8] = ["f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7"];
@@ -12,10 +12,9 @@ const THREAD: [&str; 3] = ["t0", "t1", "t2"];
 const VERSIONS: [&str; 3] = ["V1", "V2", "V3"];
 
 pub(crate) fn symbols(graph: &mut Graph, random: &mut Random) {
-    // How odd this graph is: most have no versions that went missing, some have many.
-    let mishaps = random.weighted(&[(60, 0), (25, 3), (15, 12)]);
+    let Mood { mishaps, threads, .. } = graph.mood;
     for library in &mut graph.libraries {
-        define(&mut library.spec, random);
+        define(&mut library.spec, threads, random);
     }
     for at in 0..graph.libraries.len() {
         let mut spec = graph.libraries[at].spec.clone();
@@ -27,7 +26,12 @@ pub(crate) fn symbols(graph: &mut Graph, random: &mut Random) {
         if random.chance(40) {
             for name in FUNCTIONS.iter().chain(&OBJECTS) {
                 if random.chance(15) {
-                    program.definitions.push(definition(name, random));
+                    let mut one = definition(name, threads, random);
+                    // The loader calls the resolver while the program is not relocated yet, and says so.
+                    if one.what == What::Indirect {
+                        one.what = What::Function;
+                    }
+                    program.definitions.push(one);
                 }
             }
         }
@@ -36,9 +40,9 @@ pub(crate) fn symbols(graph: &mut Graph, random: &mut Random) {
     graph.program = program;
 }
 
-fn definition(name: &str, random: &mut Random) -> Definition {
+fn definition(name: &str, threads: bool, random: &mut Random) -> Definition {
     let what = match &name[..1] {
-        "f" => What::Function,
+        "f" => random.weighted(&[(90, What::Function), (5, What::Indirect), (5, What::Untyped)]),
         "t" => What::Tls,
         "a" => What::Absolute,
         _ => What::Object,
@@ -51,23 +55,23 @@ fn definition(name: &str, random: &mut Random) -> Definition {
     let visibility =
         random.weighted(&[(88, Visibility::Default), (8, Visibility::Protected), (4, Visibility::Hidden)]);
     let size = match what {
-        What::Tls => random.weighted(&[(80, 8), (15, 64), (5, 900)]),
+        What::Tls if threads => random.pick(&[1, 8, 64, 100, 200, 400, 700]),
+        What::Tls => random.weighted(&[(80, 8), (18, 64), (2, 900)]),
         _ => random.pick(&[4, 8, 8, 16]),
     };
     Definition { name: name.to_owned(), what, bind, visibility, size, version: None }
 }
 
-fn define(spec: &mut Spec, random: &mut Random) {
+fn define(spec: &mut Spec, threads: bool, random: &mut Random) {
     let all = FUNCTIONS.iter().chain(&OBJECTS).chain(&ABSOLUTE).chain(&UNIQUE).chain(&THREAD);
     for name in all {
         if random.chance(30) {
-            spec.definitions.push(definition(name, random));
+            spec.definitions.push(definition(name, threads, random));
         }
     }
-    if random.chance(6) {
+    if random.chance(if threads { 40 } else { 6 }) {
         spec.own_tls = random.weighted(&[(70, 8), (20, 200), (10, 1200)]);
         spec.own_tls_initial = random.chance(60);
-        spec.tls_align = random.pick(&[8, 8, 16, 64]);
     }
     if random.chance(40) {
         spec.versions = VERSIONS[..=random.below(3)].iter().map(|name| (*name).to_owned()).collect();

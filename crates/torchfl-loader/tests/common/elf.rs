@@ -29,6 +29,10 @@ pub(crate) enum Hash {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     Function,
+    /// `STT_GNU_IFUNC`.
+    Indirect,
+    /// `STT_NOTYPE`.
+    Untyped,
     Object,
     Tls,
     /// `SHN_ABS`.
@@ -447,7 +451,7 @@ impl Plan {
         for (at, definition) in [&via].into_iter().chain(&spec.definitions).enumerate() {
             let place = match definition.what {
                 What::Function if at == 0 => layout.via,
-                What::Function => layout.function,
+                What::Function | What::Indirect | What::Untyped => layout.function,
                 What::Absolute => 0x1234,
                 What::Object => take(&mut data, definition.size),
                 What::Tls => take(&mut tls, definition.size),

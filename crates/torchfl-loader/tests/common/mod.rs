@@ -18,7 +18,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 pub(crate) use model::model;
-pub(crate) use real::{explain, real, write};
+pub(crate) use real::{explain, output, real, write};
 
 /// glibc's on x86-64.
 pub(crate) const INTERPRETER: &str = "/lib64/ld-linux-x86-64.so.2";
@@ -87,12 +87,16 @@ impl Run {
         self.folder.join(&self.program).to_str().unwrap().to_owned()
     }
 
-    /// Whether a binding is of a file of the folder: a relative path is in it. What the driver is called by is left
+    /// Whether a path, as the loader shows it, is of a file of the folder: relative ones are.
+    fn inside(&self, path: &str) -> bool {
+        !path.starts_with('/') || Path::new(path).starts_with(&self.folder)
+    }
+
+    /// Whether a binding is of a file of the folder. What the driver is called by is left
     /// out, and what the loader looks up for itself in the program's name.
     fn counts(&self, bound: &Bound) -> bool {
         const ITS_OWN: [&str; 5] = ["driver_main", "calloc", "free", "malloc", "realloc"];
-        let inside = !bound.from.starts_with('/') || Path::new(&bound.from).starts_with(&self.folder);
-        inside && bound.from != KERNEL && !ITS_OWN.contains(&&*bound.symbol)
+        self.inside(&bound.from) && bound.from != KERNEL && !ITS_OWN.contains(&&*bound.symbol)
     }
 }
 
@@ -169,12 +173,9 @@ pub(crate) fn driver() -> &'static Path {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/common/driver.c");
         let new = folder.join(format!("libdriver.{}.so", std::process::id()));
-        let cc = Command::new("cc")
-            .args(["-O1", "-Wall", "-shared", "-fPIC", "-Wl,-z,now", "-o"])
-            .arg(&new)
-            .arg(source)
-            .output()
-            .unwrap();
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-Wall", "-shared", "-fPIC", "-Wl,-z,now", "-o"]).arg(&new).arg(source);
+        let cc = output(&mut cc);
         assert!(cc.status.success(), "{}", String::from_utf8_lossy(&cc.stderr));
         let path = folder.join("libdriver.so");
         fs_err::rename(&new, &path).unwrap();

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use torchfl_elf::{Class, Endian, FileAt, Machine};
-use torchfl_loader::{Abi, Cache, Failure, Files, MapId, Object, Open, Process, Settings, Symbols};
+use torchfl_loader::{Abi, Cache, Failure, Files, MapId, Object, Open, Process, Settings};
 
 use super::{Bound, Ended, Outcome, Run};
 
@@ -15,7 +15,7 @@ pub(super) fn settings() -> Settings {
     SETTINGS
         .get_or_init(|| {
             let said = |argument: &str| {
-                let output = Command::new(super::INTERPRETER).arg(argument).output().unwrap();
+                let output = super::output(Command::new(super::INTERPRETER).arg(argument));
                 String::from_utf8(output.stdout).unwrap()
             };
             let (help, diagnostics) = (said("--help"), said("--list-diagnostics"));
@@ -84,7 +84,7 @@ pub(crate) fn model(run: &Run) -> Vec<Outcome> {
             break;
         }
         let before = process.bindings().len();
-        let by = step.by.as_ref().map(|name| caller(&process, name));
+        let by = step.by.as_ref().map(|name| caller(run, &process, name));
         let ended = match by {
             Some(None) => Ended::Nobody,
             by => {
@@ -98,11 +98,10 @@ pub(crate) fn model(run: &Run) -> Vec<Outcome> {
 }
 
 /// As the driver looks for it; libraries of the system cannot call.
-fn caller(process: &Process<'_>, name: &str) -> Option<MapId> {
+fn caller(run: &Run, process: &Process<'_>, name: &str) -> Option<MapId> {
     let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let found = process.maps().iter().position(|map| file_name(&map.path) == name)?;
-    let calls = |symbols: &Symbols| (0..symbols.len() as u32).any(|index| symbols.name(index) == b"via");
-    calls(&process.maps()[found].object.symbols).then_some(MapId(found))
+    run.inside(&process.maps()[found].path).then_some(MapId(found))
 }
 
 fn ended(result: Result<MapId, Failure>) -> Ended {

@@ -17,6 +17,16 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) {
     fs_err::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
 
+/// Runs a program while no other is being written.
+pub(crate) fn output(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = {
+        let _alone = STARTING.write().unwrap();
+        command.spawn().unwrap()
+    };
+    child.wait_with_output().unwrap()
+}
+
 fn command(run: &Run, debug: &str) -> Output {
     let mut command = Command::new(run.program_path());
     command.current_dir(&run.folder).env_clear().env("LD_DEBUG", debug).env("LC_ALL", "C");
@@ -34,12 +44,7 @@ fn command(run: &Run, debug: &str) -> Output {
         let flags = [flag(step.now, "n"), flag(step.global, "g"), flag(step.deepbind, "d")].concat();
         command.arg(format!("{flags}:{}:{}", step.by.as_deref().unwrap_or_default(), step.name));
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = {
-        let _alone = STARTING.write().unwrap();
-        command.spawn().unwrap()
-    };
-    child.wait_with_output().unwrap()
+    output(&mut command)
 }
 
 /// All that the loader has to say, for a person.
@@ -97,6 +102,7 @@ fn ended(run: &Run, lines: &[&str]) -> Ended {
         "no version information available",
         ": weak version `",
         "warning: copy relocation",
+        "Relink `",
     ];
     let line = lines.iter().find(|line| !warnings.iter().any(|warning| line.contains(warning)));
     let line = line.unwrap_or_else(|| panic!("the loader said nothing"));

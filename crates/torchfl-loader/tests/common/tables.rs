@@ -61,7 +61,9 @@ impl Symbol {
 
     pub(super) fn defined(definition: &Definition, value: u64) -> Self {
         let kind = match definition.what {
+            What::Untyped => 0,
             What::Function => 2,
+            What::Indirect => 10,
             What::Object | What::Absolute => 1,
             What::Tls => 6,
         };
