@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fs_err as fs;
 use torchfl_elf::{FileAt, ReadAt};
@@ -38,11 +38,15 @@ enum Store {
     Wheel {
         archive: Arc<Archive>,
         scratch: PathBuf,
+        trouble: Trouble,
     },
     /// The site-packages folder.
     Folder(PathBuf),
     Parts(BTreeMap<String, Arc<dyn ReadAt>>),
 }
+
+/// The first error in unpacking a member: what was read after it says nothing about the wheel.
+type Trouble = Arc<Mutex<Option<torchfl_wheel::Error>>>;
 
 /// A file of a wheel that is not written yet.
 pub struct Part {
@@ -70,7 +74,11 @@ impl Dist {
             info: Some(info),
             metadata: Some(metadata),
             files,
-            store: Store::Wheel { archive: Arc::new(archive), scratch: scratch.to_owned() },
+            store: Store::Wheel {
+                archive: Arc::new(archive),
+                scratch: scratch.to_owned(),
+                trouble: Arc::default(),
+            },
         })
     }
 
@@ -146,6 +154,13 @@ impl Dist {
         })
     }
 
+    /// An error in unpacking, if there was one since it was asked for last.
+    pub(crate) fn trouble(&self) -> Result<(), Error> {
+        let Store::Wheel { trouble, .. } = &self.store else { return Ok(()) };
+        let error = trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
+        error.map_or(Ok(()), |error| Err(Error::Wheel(error)))
+    }
+
     /// Whether there is such a file.
     pub fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)
@@ -211,13 +226,14 @@ impl Dist {
     /// Lays the distribution's libraries over the folder `at`.
     pub fn mount(&self, files: &mut Files, at: &str) {
         match &self.store {
-            Store::Wheel { archive, scratch } => {
+            Store::Wheel { archive, scratch, trouble } => {
                 for path in self.candidates() {
                     let len = self.files.get(path).copied().flatten().unwrap_or(0);
                     let member = Member {
                         archive: archive.clone(),
                         name: path.to_owned(),
                         scratch: scratch.clone(),
+                        trouble: trouble.clone(),
                         len,
                         file: OnceLock::new(),
                     };
@@ -275,8 +291,19 @@ struct Member {
     archive: Arc<Archive>,
     name: String,
     scratch: PathBuf,
+    trouble: Trouble,
     len: u64,
-    file: OnceLock<Result<FileAt, String>>,
+    file: OnceLock<Option<FileAt>>,
+}
+
+impl Member {
+    fn unpack(&self) -> Option<FileAt> {
+        let file = self.archive.spool(&self.name, &self.scratch).map_err(|error| {
+            let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+            trouble.get_or_insert(error);
+        });
+        FileAt::new(file.ok()?).ok()
+    }
 }
 
 impl ReadAt for Member {
@@ -285,13 +312,9 @@ impl ReadAt for Member {
     }
 
     fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<()> {
-        let open = || {
-            let file = self.archive.spool(&self.name, &self.scratch).map_err(|error| error.to_string())?;
-            FileAt::new(file).map_err(|error| error.to_string())
-        };
-        match self.file.get_or_init(open) {
-            Ok(file) => file.read_exact_at(offset, buf),
-            Err(error) => Err(std::io::Error::other(error.clone())),
+        match self.file.get_or_init(|| self.unpack()) {
+            Some(file) => file.read_exact_at(offset, buf),
+            None => Err(std::io::Error::other("cannot be unpacked")),
         }
     }
 }

@@ -53,8 +53,8 @@ pub struct Missing {
 
 /// Works out the gap.
 pub fn core_gap(request: &GapRequest) -> Result<Gap, Error> {
-    let vendor = Libraries::of(&crate::site::torch(&request.vendor, &request.scratch)?, request.threads);
-    let stock = Libraries::of(&crate::site::torch(&request.stock, &request.scratch)?, request.threads);
+    let vendor = Libraries::of(&crate::site::torch(&request.vendor, &request.scratch)?, request.threads)?;
+    let stock = Libraries::of(&crate::site::torch(&request.stock, &request.scratch)?, request.threads)?;
     let core: Vec<String> =
         vendor.names().filter(|name| stock.get(name).is_some()).map(str::to_owned).collect();
     let extra: Vec<String> =
@@ -106,7 +106,7 @@ pub fn core_gap(request: &GapRequest) -> Result<Gap, Error> {
 struct Libraries(BTreeMap<String, std::sync::Arc<Object>>);
 
 impl Libraries {
-    fn of(dist: &Dist, threads: usize) -> Self {
+    fn of(dist: &Dist, threads: usize) -> Result<Self, Error> {
         let mut files = Files::new();
         dist.mount(&mut files, SITE);
         let mut found = BTreeMap::new();
@@ -120,7 +120,8 @@ impl Libraries {
                 found.insert(name.to_owned(), object);
             }
         }
-        Self(found)
+        dist.trouble()?;
+        Ok(Self(found))
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {

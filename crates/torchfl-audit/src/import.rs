@@ -3,6 +3,7 @@
 use torchfl_loader::{Entry, Failure, Files, MapId, Open, Process};
 
 use crate::build::Opened;
+use crate::rules::load;
 use crate::site::{Environment, SITE, Site, shown};
 
 /// Where a facade lies in the model: outside of site-packages, as on a user's machine.
@@ -33,6 +34,13 @@ pub(crate) struct Opening {
     pub result: Result<MapId, Failure>,
     /// What was found wrong on the way.
     pub problems: Vec<Failure>,
+}
+
+impl Opening {
+    /// What is wrong with it, less what follows from something else.
+    pub(crate) fn failures(&self) -> Vec<Failure> {
+        load::causes(self.problems.iter().chain(self.result.as_ref().err()).cloned().collect())
+    }
 }
 
 /// An import, carried out in the model.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use torchfl_elf::Kind;
-use torchfl_loader::{Failure, Process};
+use torchfl_loader::Process;
 
 use crate::Error;
 use crate::dist::Dist;
@@ -99,7 +99,9 @@ pub fn audit_dist(subject: Dist, request: Request) -> Result<Report, Error> {
 /// Why a library was found where it was, or a symbol bound to what it is.
 pub fn explain(wheel: &Path, request: Request, name: &str) -> Result<Why, Error> {
     let site = Site::new(site::subject(wheel, &request.scratch)?, request)?;
-    why::why(&site, name).ok_or_else(|| Error::Unknown { name: name.to_owned() })
+    let why = why::why(&site, name);
+    site.dists.iter().try_for_each(Dist::trouble)?;
+    why.ok_or_else(|| Error::Unknown { name: name.to_owned() })
 }
 
 /// Works out a sound order to open a planned wheel's libraries in, and judges the wheel with that order.
@@ -125,10 +127,12 @@ fn report(site: &Site) -> Result<Report, Error> {
     assume(site, &import.process, &mut assumed);
     let libraries = libraries(site, &import, &mut found, &mut assumed);
     rules::elf::check(site, &mut found)?;
+    load::other_machine(&mut found);
     rules::wheel::check(site, &mut found)?;
     let (mut found, allowed) = load::allow(site, found);
     rules::loaded::check(site, &import, way, &mut found);
     let redirect = redirect::judge(site, &import);
+    site.dists.iter().try_for_each(Dist::trouble)?;
     let assumed: Vec<Assumption> = assumed.into_iter().collect();
     if site.request.require_proof {
         found.extend(assumed.iter().map(unproved));
@@ -192,8 +196,8 @@ fn libraries(
             program(site, import, &path, found, assumed)
         } else {
             let opening = import::alone(import, &path);
-            let failures = opening.opening.problems.iter().chain(opening.opening.result.as_ref().err());
-            found.extend(failures.map(|failure| load::finding(failure, opening.opening.by)));
+            let failures = opening.opening.failures();
+            found.extend(failures.iter().map(|failure| load::finding(failure, opening.opening.by)));
             assume(site, &opening.process, assumed);
             import::first_problem(&opening.opening)
         };
@@ -212,7 +216,7 @@ fn program(
 ) -> Option<String> {
     let mut process = Process::new(import.process.files(), site.settings.clone());
     let failed = process.start(path, &[]).err();
-    let failures: Vec<Failure> = process.problems().iter().cloned().chain(failed).collect();
+    let failures = load::causes(process.problems().iter().cloned().chain(failed).collect());
     found.extend(failures.iter().map(|failure| load::finding(failure, "the system")));
     assume(site, &process, assumed);
     failures.first().map(import::plain)
@@ -246,16 +250,13 @@ fn unproved(assumption: &Assumption) -> Finding {
 
 /// What is wrong with each opening. Where the plan's libraries would open in another order, that is what is wrong.
 fn openings(site: &Site, import: &Import<'_>, way: Way, found: &mut Vec<Finding>) {
-    let failures = |opening: &import::Opening| -> Vec<Failure> {
-        opening.problems.iter().chain(opening.result.as_ref().err()).cloned().collect()
-    };
     let planned = site.own_build().map(|build| build.open.as_slice()).unwrap_or_default();
     let own =
         |opening: &import::Opening| planned.iter().any(|open| import::planned(site, open) == opening.path);
-    let fails = import.openings.iter().any(|opening| own(opening) && !failures(opening).is_empty());
+    let fails = import.openings.iter().any(|opening| own(opening) && !opening.failures().is_empty());
     let order = fails.then(|| redirect::order(site, way, planned)).filter(|order| order.stuck.is_empty());
     for opening in &import.openings {
-        let failures = failures(opening);
+        let failures = opening.failures();
         match (&order, failures.first()) {
             (Some(order), Some(first)) if own(opening) => {
                 let file = shown(&opening.path);

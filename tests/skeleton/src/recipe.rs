@@ -196,6 +196,12 @@ impl Recipe {
         self.device().to_uppercase()
     }
 
+    /// `at::sim::add` of its kernels, mangled.
+    pub(crate) fn kernel_add(&self) -> String {
+        let namespace = self.device();
+        format!("_ZN2at{}{namespace}3addERKNS_6TensorES3_RKN3c106ScalarE", namespace.len())
+    }
+
     /// The library that registers the device: the probe, else the first `libtorch_*` that stock torch lacks.
     pub(crate) fn main(&self) -> Option<&str> {
         let devices =

@@ -133,7 +133,8 @@ fn extra_libraries(recipe: &Recipe) -> (Vec<&str>, Vec<&str>, Vec<&str>) {
 fn device_libraries(recipe: &Recipe, before_main: &[&str]) -> Vec<Library> {
     let c10 = recipe.c10().map(|name| device(recipe, name).needs(&["libc10.so"]));
     let main = recipe.main().map(|name| {
-        let mut main = device(recipe, name).define("-DHOOKS").search(long_rpath(recipe));
+        let add = format!("-DADD=\"{}\"", recipe.kernel_add());
+        let mut main = device(recipe, name).define("-DHOOKS").define(&add).search(long_rpath(recipe));
         if recipe.swap == Swap::Core {
             main = main.define("-DFORK");
         }

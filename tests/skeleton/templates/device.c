@@ -1,5 +1,5 @@
 /* A device library. -DKEY is its dispatch key; HOOKS marks the one that registers the device and the kernels;
- * FORK, that it needs what only the fork's core exports. */
+ * ADD is the mangled name of its at::KEY::add, as torchgen calls the kernels; FORK, that it needs what only the fork's core exports. */
 #include "skeleton.h"
 
 #ifdef FORK
@@ -8,6 +8,9 @@ int JOIN(NAME, _autocast)(void) { return at_fork_autocast(); }
 #endif
 
 #ifdef HOOKS
+void kernel_add(void) __asm__(ADD);
+void kernel_add(void) {}
+
 __attribute__((constructor)) static void register_device(void) {
   c10_register_kernel("aten::add", KEY);
   c10_register_kernel("aten::mm", KEY);

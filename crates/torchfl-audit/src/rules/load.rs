@@ -4,7 +4,7 @@ use torchfl_loader::{Failure, Outcome, Step, Why};
 
 use crate::finding::Finding;
 use crate::import::plain;
-use crate::rules;
+use crate::rules::{self, elf::base};
 use crate::site::{Site, shown};
 
 /// A failure as a finding. `opened`: who opens libraries by path, for those that nobody else asks for.
@@ -55,8 +55,13 @@ pub(crate) fn finding(failure: &Failure, opener: &str) -> Finding {
 
 /// Where a library was looked for, for people.
 fn looked(searched: &[Step]) -> String {
-    if searched.is_empty() {
-        return "there is nothing to search".to_owned();
+    match searched {
+        [] => return "there is nothing to search".to_owned(),
+        [Step { why: Why::Path, outcome, .. }] if is_odd(outcome) => {
+            return "it is for another machine".to_owned();
+        }
+        [Step { why: Why::Path, .. }] => return "it is not there".to_owned(),
+        _ => {}
     }
     let folders: Vec<String> = searched
         .iter()
@@ -68,17 +73,18 @@ fn looked(searched: &[Step]) -> String {
                 Why::LibraryPath => "LD_LIBRARY_PATH".to_owned(),
                 Why::Cache => "ld.so.cache".to_owned(),
                 Why::Default => "default".to_owned(),
-                Why::Path => return format!("{} is not there", shown(&step.path)),
+                Why::Path => "as it stands".to_owned(),
                 Why::Program | Why::Given => "given".to_owned(),
             };
-            let odd = match step.outcome {
-                Outcome::OtherClass(_) | Outcome::OtherMachine => ", of another machine",
-                _ => "",
-            };
+            let odd = if is_odd(&step.outcome) { ", of another machine" } else { "" };
             format!("{} ({why}{odd})", shown(folder))
         })
         .collect();
     format!("looked in {}", folders.join(", "))
+}
+
+fn is_odd(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::OtherClass(_) | Outcome::OtherMachine)
 }
 
 /// `libfoo-1a2b3c4d.so.1`: what wheel repair tools make of a name.
@@ -91,6 +97,49 @@ pub(crate) fn is_hash_named(name: &str) -> bool {
             && part.bytes().all(|b| b.is_ascii_hexdigit())
             && part.bytes().any(|b| b.is_ascii_digit())
     })
+}
+
+/// Leaves out what follows from another failure of the same opening. The loader stops at the first; the model goes on,
+/// and then misses what a library that is not there, or too old, would have brought.
+pub(crate) fn causes(mut failures: Vec<Failure>) -> Vec<Failure> {
+    // Undefined symbols, of which there may be thousands, explain nothing.
+    let causes = failures.iter().filter(|failure| !matches!(failure, Failure::Undefined { .. }));
+    let causes: Vec<Failure> = causes.cloned().collect();
+    failures.retain(|failure| !causes.iter().any(|cause| explains(cause, failure)));
+    failures
+}
+
+/// Whether `failure` would be gone without `cause`.
+fn explains(cause: &Failure, failure: &Failure) -> bool {
+    // The library that `user` asks for by `name` is not there.
+    let lacks = |user: &str, name: &str| match cause {
+        Failure::NotFound { name: missing, by: Some(by), .. }
+        | Failure::WrongClass { name: missing, by: Some(by), .. } => by == user && missing == name,
+        _ => false,
+    };
+    match failure {
+        Failure::VersionOfNobody { file, by } => lacks(by, file),
+        Failure::Undefined { version: Some(wanted), file: Some(file), by, .. } => match cause {
+            Failure::Version { version, by: user, .. } => user == by && version == wanted,
+            Failure::VersionOfNobody { file: of, by: user } => user == by && of == file,
+            _ => lacks(by, file),
+        },
+        // Without a version it may be of any library that is missing.
+        Failure::Undefined { by: user, .. } => {
+            matches!(cause, Failure::NotFound { by: Some(by), .. } | Failure::WrongClass { by: Some(by), .. } if by == user)
+        }
+        _ => false,
+    }
+}
+
+/// Leaves out that a library is not found where it is there, for another machine.
+pub(crate) fn other_machine(found: &mut Vec<Finding>) {
+    let others: Vec<String> = found
+        .iter()
+        .filter(|finding| finding.code == rules::MACHINE.code)
+        .map(|finding| base(&finding.file).to_owned())
+        .collect();
+    found.retain(|finding| finding.code != rules::NOT_FOUND.code || !others.contains(&finding.name));
 }
 
 /// Leaves out what may stay unresolved by leave, and tells which names those were.

@@ -154,6 +154,10 @@ fn is_metadata(path: &str) -> bool {
     path.split('/').next().is_some_and(|top| matches!(top.rsplit_once('.'), Some((_, "dist-info" | "data"))))
 }
 
+fn is_stock_triton(name: &str) -> bool {
+    name == "triton" || name == "pytorch-triton"
+}
+
 /// Requirements that bring Triton past the vendor's own, and distributions that already have.
 fn triton(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> {
     let Some(triton) = site.build.as_ref().and_then(|build| build.audit.triton.as_ref()) else {
@@ -169,16 +173,15 @@ fn triton(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> {
                 && owner.local.as_deref().is_none_or(|wanted| local.starts_with(wanted))
         })
     };
-    let stock = |name: &str| name == "triton" || name == "pytorch-triton";
     let subject = site.subject();
     let file = subject.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for (index, dist) in site.dists.iter().enumerate() {
-        let owns = stock(&dist.name) || dist.has("triton/__init__.py");
+        let owns = is_stock_triton(&dist.name) || dist.has("triton/__init__.py");
         if owns && !owner(&dist.name, &dist.version) {
             let reason = format!("{} {} brings triton/, which the vendor supplies", dist.name, dist.version);
             found.push(rules::TRITON.finding(&file, &dist.name, reason));
         }
-        for name in requires(dist)?.into_iter().filter(|name| stock(name)) {
+        for name in requires(dist)?.into_iter().filter(|name| is_stock_triton(name)) {
             let who = if index == 0 { "the wheel" } else { dist.name.as_str() };
             let reason = format!("{who} requires {name}, which the vendor supplies");
             found.push(rules::TRITON.finding(&file, name, reason));
@@ -193,10 +196,14 @@ fn unjustified(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> {
     let subject = site.subject();
     let named: BTreeSet<String> =
         build.provided.iter().map(|provided| normalize_name(&provided.dist)).collect();
-    let triton = build.audit.triton.iter().flat_map(|triton| &triton.owners);
-    let triton: BTreeSet<String> = triton.map(|owner| normalize_name(&owner.name)).collect();
+    let triton = build.audit.triton.as_ref();
+    let owners: BTreeSet<String> =
+        triton.iter().flat_map(|triton| &triton.owners).map(|owner| normalize_name(&owner.name)).collect();
+    // Told of as the wrong one.
+    let wrong =
+        |name: &str| is_stock_triton(name) && triton.is_some_and(|triton| triton.supplier == "vendor");
     for name in requires(subject)? {
-        if name != "torch" && !named.contains(&name) && !triton.contains(&name) {
+        if name != "torch" && !named.contains(&name) && !owners.contains(&name) && !wrong(&name) {
             let info = subject.info.as_deref().unwrap_or_default();
             let reason = format!("nothing in the plan asks for {name}");
             found.push(rules::UNJUSTIFIED.finding(format!("{info}/METADATA"), name, reason));
