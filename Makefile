@@ -6,7 +6,7 @@ VENV   := target/venv
 PY     := $(VENV)/bin/python
 TORCHFL := target/release/torchfl
 
-.PHONY: help demo test lint unit boot test-real bench fuzz docs clean
+.PHONY: help demo test lint unit boot test-real agreement bench fuzz docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -35,7 +35,11 @@ test-real: $(VENV)/ready
 	cargo build --release --locked
 	$(PY) tests/real/run.py
 
-## bench      ratios against unzip, patchelf and `wheel pack`, in one run
+## agreement  thousands of random graphs of libraries, the loader's model against ld.so (GRAPHS=N, 2000)
+agreement:
+	GRAPHS=$${GRAPHS:-2000} cargo test --release --locked -p torchfl-loader --test agreement -- --nocapture
+
+## bench      ratios against unzip, patchelf, `wheel pack`, ldd and auditwheel, in one run
 bench: $(VENV)/ready
 	cargo build --release --locked
 	$(PY) tests/bench/run.py

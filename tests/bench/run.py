@@ -1,4 +1,5 @@
-"""`make bench`: ratios against unzip, patchelf and `wheel pack` on the real input, and what the machine can do, in one run.
+"""`make bench`: ratios against unzip, patchelf, `wheel pack`, ldd and auditwheel on the real input, and what the machine
+can do, in one run.
 
 Peers and ours alternate, so that a machine with other work slows both. CPU time is what counts; wall time is shown.
 Exit status 1: a gate is missed. What a machine lacks is printed as `not run`.
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import audit
 import boot
 import patching
 import wheels
@@ -132,6 +134,7 @@ def main():
         wheels.report(costs, work.failed, paper)
         patching.report(patches, patcher.growth(), library.stat().st_size, paper)
         boot.run(folder, prepare.REAL / "core", 5 if given.quick else 20, paper)
+        audited = audit.run(torchfl, prepare.REAL, front, given.rounds, paper)
         if not work.failed.keys() & {"ours", "plan", "folder"}:
             limits(costs, said, work.unpacked, paper)
         members = len(work.members)
@@ -144,7 +147,7 @@ def main():
         figures = {
             "machine": words, "rounds": given.rounds, "vendor": vendor.name, "front": front and front.name,
             "members": members, "parts": paper.parts, "gates": paper.gates, "not_run": paper.not_run,
-            "rounds_of": {"wheels": plain(costs), "patcher": plain(patches)},
+            "rounds_of": {"wheels": plain(costs), "patcher": plain(patches), "audit": plain(audited)},
         }  # fmt: skip
         given.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0 if all(gate["passed"] for gate in paper.gates) else 1
