@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use torchfl_elf::{Edit, How, Patched, Tag, facts, own_static_tls, plan, relocations, symbol_table, symbols};
+use torchfl_elf::{Edit, How, Patched, Tag, facts, own_tls, plan, relocations, symbol_table, symbols};
 
 fuzz_target!(|data: &[u8]| {
     let Some((pick, file)) = data.split_first() else { return };
@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let _ = relocations(&file, "fuzz", &mut |relocation| assert_ne!(relocation.symbol, 0));
-    let _ = own_static_tls(&file, "fuzz");
+    let _ = own_tls(&file, "fuzz");
     let value = "/p:$ORIGIN/".repeat(usize::from(pick >> 2));
     let edit = match pick & 3 {
         0 => Edit::Remove,

@@ -38,6 +38,6 @@ pub use mapped::{Mapped, mapped};
 pub use patch::{Data, Edit, How, Patch, Patched, SearchPath, Tag, Write};
 pub use plan::plan;
 pub use read_at::{FileAt, ReadAt};
-pub use relocations::{Relocation, Use, own_static_tls, relocations};
+pub use relocations::{OwnTls, Relocation, Use, own_tls, relocations};
 pub use symbols::{Bind, Symbol, SymbolVersion, Symbols, symbols};
 pub use table::{Place, SymbolTable, TableSymbol, TableVersion, symbol_table};

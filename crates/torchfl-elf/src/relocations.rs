@@ -32,6 +32,19 @@ pub struct Relocation {
     pub lazy: bool,
     /// The variable has to lie in the static TLS block, whichever library defines it.
     pub tls_static: bool,
+    /// A descriptor of a thread-local variable: it is put into the static TLS block where there is room to spare.
+    pub tls_descriptor: bool,
+}
+
+/// How a file reaches thread-local variables of its own that its relocations do not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OwnTls {
+    /// Through the general-dynamic model, or not at all.
+    Dynamic,
+    /// Through descriptors.
+    Descriptor,
+    /// From the thread pointer: they have to lie in the static TLS block.
+    Static,
 }
 
 /// Hands every relocation that looks up a symbol to `visit`, in glibc's order (`elf/dynamic-link.h`): `DT_REL` and
@@ -48,13 +61,18 @@ pub fn relocations(file: &dyn ReadAt, name: &str, visit: &mut dyn FnMut(Relocati
     })
 }
 
-/// Whether a relocation wants the file's own thread-local variables in the static TLS block, without naming one:
-/// the initial-exec model, and a variable that the linker bound. glibc goes by these, and not by `DF_STATIC_TLS`.
-pub fn own_static_tls(file: &dyn ReadAt, name: &str) -> Result<bool, Error> {
+/// What the relocations that name no symbol ask for the file's own thread-local variables, which the linker bound:
+/// the most demanding of them. glibc goes by these, and not by `DF_STATIC_TLS`.
+pub fn own_tls(file: &dyn ReadAt, name: &str) -> Result<OwnTls, Error> {
     let image = Image::open(file, name)?;
-    let mut found = false;
-    each(&image, |symbol, relocation| found |= symbol == 0 && relocation.tls_static)?;
-    Ok(found)
+    let mut own = OwnTls::Dynamic;
+    each(&image, |symbol, relocation| match relocation {
+        _ if symbol != 0 => {}
+        Relocation { tls_static: true, .. } => own = OwnTls::Static,
+        Relocation { tls_descriptor: true, .. } => own = own.max(OwnTls::Descriptor),
+        _ => {}
+    })?;
+    Ok(own)
 }
 
 fn each(image: &Image<'_>, mut visit: impl FnMut(u32, Relocation)) -> Result<(), Error> {
@@ -137,34 +155,45 @@ struct Types {
     plt: &'static [(u32, u32)],
     /// Offsets from the thread pointer.
     thread_pointer: &'static [u32],
+    descriptor: &'static [u32],
     known: bool,
 }
 
-const UNKNOWN: Types =
-    Types { apart: &[0], copy: 0, jump_slot: 0, plt: &[], thread_pointer: &[], known: false };
+const UNKNOWN: Types = Types {
+    apart: &[0],
+    copy: 0,
+    jump_slot: 0,
+    plt: &[],
+    thread_pointer: &[],
+    descriptor: &[],
+    known: false,
+};
 
 impl Types {
     fn of(machine: Machine, is_64: bool) -> Self {
-        let new = |apart, copy, jump_slot, plt, thread_pointer| Self {
+        let new = |apart, copy, jump_slot, plt, thread_pointer, descriptor| Self {
             apart,
             copy,
             jump_slot,
             plt,
             thread_pointer,
+            descriptor,
             known: true,
         };
         match machine.0 {
-            eh::EM_X86_64 => new(&[0, 8, 37, 38], 5, 7, &[(16, 18), (36, 36)], &[18]),
-            eh::EM_386 => new(&[0, 8, 42], 5, 7, &[(14, 14), (35, 37), (41, 41)], &[14, 37]),
-            eh::EM_AARCH64 if is_64 => new(&[0, 256, 1027, 1032], 1024, 1026, &[(1028, 1031)], &[1030]),
-            eh::EM_AARCH64 => new(&[0, 183, 188], 180, 182, &[(184, 187)], &[186]),
-            eh::EM_ARM => new(&[0, 23, 160], 20, 22, &[(13, 13), (17, 19)], &[19]),
-            eh::EM_PPC64 => {
-                new(&[0, 22, 248], 19, 21, &[(2, 2), (67, 106), (112, 115)], &[69, 70, 71, 72, 73])
+            eh::EM_X86_64 => new(&[0, 8, 37, 38], 5, 7, &[(16, 18), (36, 36)], &[18], &[36]),
+            eh::EM_386 => new(&[0, 8, 42], 5, 7, &[(14, 14), (35, 37), (41, 41)], &[14, 37], &[41]),
+            eh::EM_AARCH64 if is_64 => {
+                new(&[0, 256, 1027, 1032], 1024, 1026, &[(1028, 1031)], &[1030], &[1031])
             }
-            eh::EM_S390 => new(&[0, 12, 61], 9, 11, &[(54, 56)], &[56]),
-            eh::EM_RISCV => new(&[0, 3, 58], 4, 5, &[(6, 12)], &[10, 11]),
-            EM_LOONGARCH => new(&[0, 3, 12], 4, 5, &[(6, 11), (13, 14)], &[10, 11]),
+            eh::EM_AARCH64 => new(&[0, 183, 188], 180, 182, &[(184, 187)], &[186], &[187]),
+            eh::EM_ARM => new(&[0, 23, 160], 20, 22, &[(13, 13), (17, 19)], &[19], &[13]),
+            eh::EM_PPC64 => {
+                new(&[0, 22, 248], 19, 21, &[(2, 2), (67, 106), (112, 115)], &[69, 70, 71, 72, 73], &[])
+            }
+            eh::EM_S390 => new(&[0, 12, 61], 9, 11, &[(54, 56)], &[56], &[]),
+            eh::EM_RISCV => new(&[0, 3, 58], 4, 5, &[(6, 12)], &[10, 11], &[12]),
+            EM_LOONGARCH => new(&[0, 3, 12], 4, 5, &[(6, 11), (13, 14)], &[10, 11], &[13, 14]),
             _ => UNKNOWN,
         }
     }
@@ -182,6 +211,8 @@ impl Types {
         };
         // Descriptors of thread-local variables lie among the jump slots too, and are never lazy.
         let lazy = jump_slots && (kind == self.jump_slot || !self.known);
-        Some(Relocation { symbol, how, lazy, tls_static: self.thread_pointer.contains(&kind) })
+        let tls_static = self.thread_pointer.contains(&kind);
+        let tls_descriptor = self.descriptor.contains(&kind);
+        Some(Relocation { symbol, how, lazy, tls_static, tls_descriptor })
     }
 }

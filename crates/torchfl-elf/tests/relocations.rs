@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::bytes::{self, Recipe, SYMBOL};
 use common::{Bench, run, text_of};
-use torchfl_elf::{FileAt, ReadAt, Relocation, Use, own_static_tls, relocations, symbol_table};
+use torchfl_elf::{FileAt, OwnTls, ReadAt, Relocation, Use, own_tls, relocations, symbol_table};
 
 /// Name, use, lazy, static TLS.
 type Seen = (String, Use, bool, bool);
@@ -15,7 +15,7 @@ type Seen = (String, Use, bool, bool);
 fn seen(file: &dyn ReadAt) -> Vec<Seen> {
     let table = symbol_table(file, "x").unwrap();
     let mut seen = Vec::new();
-    relocations(file, "x", &mut |Relocation { symbol, how, lazy, tls_static }| {
+    relocations(file, "x", &mut |Relocation { symbol, how, lazy, tls_static, .. }| {
         assert_ne!(symbol, 0);
         seen.push((String::from_utf8(table.name(symbol).to_vec()).unwrap(), how, lazy, tls_static));
     })
@@ -90,20 +90,21 @@ fn a_copy_relocation_is_one() {
 #[test]
 fn the_files_own_static_tls_is_seen() {
     let bench = Bench::new();
-    let model = |model: &str, visibility: &str| {
+    let model = |model: &str, dialect: &str| {
         let source = format!(
-            "static __attribute__((tls_model(\"{model}\"))) __thread int t;\
-             {visibility} int *f(void) {{ return &t; }}"
+            "static __attribute__((tls_model(\"{model}\"))) __thread int t; int *f(void) {{ return &t; }}"
         );
-        bench.library(&format!("{model}.so"), &source, &["-nostdlib"])
+        bench.library(&format!("{model}.so"), &source, &["-nostdlib", dialect])
     };
-    let own = |path: &Path| own_static_tls(&FileAt::open(path).unwrap(), "x").unwrap();
-    let initial = model("initial-exec", "");
-    assert!(own(&initial));
-    assert_eq!(of(&initial), []);
-    assert!(!own(&model("global-dynamic", "")));
+    let own = |path: &Path| own_tls(&FileAt::open(path).unwrap(), "x").unwrap();
+    let initial = model("initial-exec", "-O2");
+    assert_eq!((own(&initial), of(&initial)), (OwnTls::Static, vec![]));
+    assert_eq!(own(&model("global-dynamic", "-O2")), OwnTls::Dynamic);
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(own(&model("global-dynamic", "-mtls-dialect=gnu2")), OwnTls::Descriptor);
+    }
     // The variable is another file's: not this file's block.
-    assert!(!own(&library(&bench, &[])));
+    assert_eq!(own(&library(&bench, &[])), OwnTls::Dynamic);
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn every_machines_types_are_known() {
         assert_eq!(seen(&file), expected, "{recipe:?}");
         recipe.relocations[1].0 = 0;
         let file = bytes::library(&recipe);
-        assert_eq!((seen(&file).len(), own_static_tls(&file, "x").unwrap()), (3, true));
+        assert_eq!((seen(&file).len(), own_tls(&file, "x").unwrap()), (3, OwnTls::Static));
     }
 }
 

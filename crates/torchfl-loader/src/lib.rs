@@ -21,6 +21,7 @@ mod search;
 mod settings;
 mod snapshot;
 mod symbols;
+mod tls;
 
 pub use cache::{Abi, Cache, Tree, TreeEntry, TreeLibrary};
 pub use error::Error;

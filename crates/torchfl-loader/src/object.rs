@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use goblin::elf::header as eh;
 use serde::Serialize;
-use torchfl_elf::{Class, Endian, Kind, ReadAt, SearchPath, VersionNeed};
+use torchfl_elf::{Class, Endian, Kind, OwnTls, ReadAt, SearchPath, VersionNeed};
 
 use crate::cache::Abi;
 use crate::symbols::Symbols;
@@ -60,6 +60,8 @@ pub struct Flags {
     pub fixed: bool,
     /// Uses its own thread-local variables from the static TLS block.
     pub static_tls: bool,
+    /// Reaches its own thread-local variables by descriptors.
+    pub tls_descriptors: bool,
 }
 
 /// How much of a file is known.
@@ -124,6 +126,10 @@ impl Object {
         }
         let symbols = Symbols::read(file, name).map_err(malformed)?;
         let now = facts.bind_now();
+        let own_tls = match facts.tls_size {
+            0 => OwnTls::Dynamic,
+            _ => torchfl_elf::own_tls(file, name).map_err(malformed)?,
+        };
         Ok(Self {
             abi: Abi { machine: facts.machine, class: facts.class, endian: facts.endian },
             kind: facts.kind,
@@ -135,8 +141,8 @@ impl Object {
                 no_open: facts.no_open(),
                 pie: facts.flags_1 & goblin::elf::dynamic::DF_1_PIE != 0,
                 fixed: facts.fixed,
-                static_tls: facts.tls_size > 0
-                    && torchfl_elf::own_static_tls(file, name).map_err(malformed)?,
+                static_tls: own_tls == OwnTls::Static,
+                tls_descriptors: own_tls == OwnTls::Descriptor,
             },
             versions_defined: symbols.versions_defined(),
             version_table: !facts.versions_defined.is_empty(),

@@ -10,6 +10,7 @@ use crate::files::{Entry, FileEntry, FileId, Files};
 use crate::object::Object;
 use crate::search::{Hit, Outcome, Step, Why};
 use crate::settings::Settings;
+use crate::tls::StaticTls;
 
 /// A library in a process, by the order of mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,7 +97,7 @@ pub struct Process<'f> {
     pub(crate) unique: HashMap<Vec<u8>, (MapId, u32)>,
     pub(crate) bindings: Vec<Binding>,
     pub(crate) problems: Vec<Failure>,
-    pub(crate) tls_left: u64,
+    pub(crate) tls: StaticTls,
     /// Whether the first map is a program, and not a stand-in.
     pub(crate) program: bool,
     name: String,
@@ -107,7 +108,7 @@ impl<'f> Process<'f> {
     pub fn new(files: &'f Files, settings: Settings) -> Self {
         Self {
             files,
-            tls_left: settings.static_tls,
+            tls: StaticTls::new(settings.abi.machine, settings.static_tls),
             settings,
             maps: Vec::new(),
             global: Vec::new(),
@@ -242,6 +243,7 @@ impl<'f> Process<'f> {
             map.initial = true;
             map.tls_placed = true;
         }
+        self.tls.start(self.maps.iter().map(|map| map.object.tls));
         for map in &list {
             self.maps[map.0].global = true;
         }
@@ -251,12 +253,12 @@ impl<'f> Process<'f> {
 
     /// `dlopen`. One that fails leaves nothing behind, but that names may have been added to libraries that were there.
     pub fn open(&mut self, name: &str, how: Open) -> Result<MapId, Failure> {
-        let (maps, bindings, tls_left) = (self.maps.len(), self.bindings.len(), self.tls_left);
+        let (maps, bindings, tls) = (self.maps.len(), self.bindings.len(), self.tls);
         let result = self.try_open(name, how, maps);
         if result.is_err() {
             self.maps.truncate(maps);
             self.bindings.truncate(bindings);
-            self.tls_left = tls_left;
+            self.tls = tls;
             self.unique.retain(|_, (map, _)| map.0 < maps);
         }
         result
@@ -440,8 +442,11 @@ impl<'f> Process<'f> {
         let object = self.maps[map.0].object.clone();
         for need in &object.versions_needed {
             let Some(provider) = self.maps.iter().position(|one| one.answers(&need.file)) else {
-                let failure = Failure::VersionOfNobody { file: need.file.clone(), by: self.display(map) };
-                self.fail(failure)?;
+                // One that is missing has been told of.
+                if !(self.settings.keep_going && object.needed.contains(&need.file)) {
+                    let by = self.display(map);
+                    self.fail(Failure::VersionOfNobody { file: need.file.clone(), by })?;
+                }
                 continue;
             };
             let defines = self.maps[provider].object.clone();

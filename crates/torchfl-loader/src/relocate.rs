@@ -61,27 +61,37 @@ impl Process<'_> {
     fn relocate(&mut self, map: MapId, lazy: bool) -> Result<(), Failure> {
         let object = self.maps[map.0].object.clone();
         let lazy = lazy && !object.flags.now;
-        if object.flags.static_tls && object.tls.0 > 0 {
-            self.place_tls(map)?;
+        if object.flags.static_tls || object.flags.tls_descriptors {
+            self.place_tls(map, !object.flags.static_tls)?;
         }
         let scope = self.scope(map);
+        let incomplete = scope.iter().any(|one| self.maps[one.0].needed.iter().any(Option::is_none));
         for reference in object.symbols.references() {
             let waits = reference.lazy && lazy;
             // What waits for the first call is looked at only to tell of it.
             if waits && !self.settings.keep_going {
                 continue;
             }
-            let Some(wanted) = object.symbols.wanted(reference.symbol) else { continue };
-            match self.bind(map, *reference, &wanted, &scope, waits) {
-                Ok(binding) => {
-                    if reference.tls_static
-                        && let Some(to) = binding.to
-                    {
-                        self.place_tls(to)?;
+            let to = match object.symbols.wanted(reference.symbol) {
+                // Hidden: the file's own.
+                None => Some(map),
+                Some(wanted) => match self.bind(map, *reference, &wanted, &scope, waits) {
+                    Ok(binding) => {
+                        self.bindings.push(binding);
+                        binding.to
                     }
-                    self.bindings.push(binding);
-                }
-                Err(failure) => self.fail(failure)?,
+                    // What a missing library may define is not told of as well.
+                    Err(Failure::Undefined { .. }) if incomplete && self.settings.keep_going => None,
+                    Err(failure) => {
+                        self.fail(failure)?;
+                        None
+                    }
+                },
+            };
+            if (reference.tls_static || reference.tls_descriptor)
+                && let Some(to) = to
+            {
+                self.place_tls(to, reference.tls_descriptor)?;
             }
         }
         Ok(())
@@ -202,18 +212,18 @@ impl Process<'_> {
         })
     }
 
-    /// Room in the static TLS block for `owner`.
-    fn place_tls(&mut self, owner: MapId) -> Result<(), Failure> {
-        let (size, align) = self.maps[owner.0].object.tls;
-        if std::mem::replace(&mut self.maps[owner.0].tls_placed, true) || size == 0 {
+    /// Room in the static TLS block for `owner`; `optional` where it can do without.
+    fn place_tls(&mut self, owner: MapId, optional: bool) -> Result<(), Failure> {
+        let map = &mut self.maps[owner.0];
+        let image = map.object.tls;
+        if map.tls_placed || image.0 == 0 {
             return Ok(());
         }
-        let bytes = size.checked_next_multiple_of(align.max(1)).unwrap_or(size);
-        let left = self.tls_left;
-        if bytes > left {
-            return self.fail(Failure::StaticTls { by: self.display(owner), bytes, left });
+        let left = self.tls.left();
+        map.tls_placed = self.tls.place(image, optional);
+        if map.tls_placed || optional {
+            return Ok(());
         }
-        self.tls_left = left - bytes;
-        Ok(())
+        self.fail(Failure::StaticTls { by: self.display(owner), bytes: image.0, left })
     }
 }

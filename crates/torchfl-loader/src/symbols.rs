@@ -72,6 +72,8 @@ pub struct Reference {
     pub lazy: bool,
     /// Needs room in the static TLS block.
     pub tls_static: bool,
+    /// Takes room there if there is some to spare.
+    pub tls_descriptor: bool,
 }
 
 /// An exported symbol.
@@ -116,20 +118,20 @@ impl Symbols {
         let mut symbols = Self::from_table(&table);
         let mut seen = vec![0_u8; symbols.entries.len()];
         torchfl_elf::relocations(file, name, &mut |relocation: Relocation| {
-            let Relocation { symbol, how, lazy, tls_static } = relocation;
+            let Relocation { symbol, how, lazy, tls_static, tls_descriptor } = relocation;
             let bit = 1
                 << (match how {
                     Use::Data => 0,
                     Use::Plt => 1,
                     Use::Copy => 2,
                 } + if lazy { 3 } else { 0 });
-            let bit = if tls_static { bit | 0x80 } else { bit };
+            let bit = bit | if tls_static { 0x80 } else { 0 } | if tls_descriptor { 0x40 } else { 0 };
             // The loader asks again for each relocation, and gets the same answer.
             if let Some(seen) = seen.get_mut(symbol as usize)
                 && *seen & bit != bit
             {
                 *seen |= bit;
-                symbols.references.push(Reference { symbol, how, lazy, tls_static });
+                symbols.references.push(Reference { symbol, how, lazy, tls_static, tls_descriptor });
             }
         })?;
         Ok(symbols)

@@ -34,6 +34,9 @@ pub struct Skipped {
     pub why: String,
 }
 
+/// Folders of the system that are links where `/usr` holds it all: search paths and caches use either name.
+const SYSTEM: [&str; 4] = ["/lib", "/lib32", "/lib64", "/libx32"];
+
 impl Snapshot {
     /// Takes all libraries below `roots`, and says which it had to leave out. `seen` is told each path that is kept.
     ///
@@ -41,6 +44,16 @@ impl Snapshot {
     /// there, unless it is absolute and the folder is another machine's. Programs are left out, as is all that is not
     /// ELF.
     pub fn take(
+        title: &str,
+        roots: &[Root],
+        seen: &mut dyn FnMut(&str),
+    ) -> Result<(Self, Vec<Skipped>), Error> {
+        Self::take_of("", title, roots, seen)
+    }
+
+    /// The same of a machine whose `/` is the folder `base`.
+    pub(super) fn take_of(
+        base: &str,
         title: &str,
         roots: &[Root],
         seen: &mut dyn FnMut(&str),
@@ -57,6 +70,9 @@ impl Snapshot {
         };
         for root in &roots {
             walk.folder(Path::new(&root.real), &root.at, root);
+        }
+        for name in SYSTEM {
+            walk.system_link(format!("{base}{name}"));
         }
         let Walk { mut snapshot, skipped, .. } = walk;
         snapshot.folders = roots.iter().map(|root| folder(root.at.clone())).collect();
@@ -219,6 +235,19 @@ impl Walk<'_> {
                 Some(real) if real.is_file() => self.file(&real, at),
                 _ => {}
             }
+        }
+    }
+
+    /// Keeps a link of the system that leads to one of the folders, to one above or to one below.
+    fn system_link(&mut self, path: String) {
+        let Ok(target) = fs::read_link(&path) else { return };
+        let real = fs::canonicalize(&path).ok().and_then(|real| real.into_os_string().into_string().ok());
+        let meets = |real: &str| {
+            let mut here = self.roots.iter().filter(|root| root.here);
+            here.any(|root| within(real, &root.real).or(within(&root.real, real)).is_some())
+        };
+        if let (Some(target), true) = (target.to_str(), real.is_some_and(|real| meets(&real))) {
+            self.place_link(path, target.to_owned());
         }
     }
 

@@ -304,6 +304,26 @@ fn folders_that_overlap() {
     }
 }
 
+/// `/usr/lib` is taken; the system has `/lib` too, which is a link to it.
+#[test]
+fn links_of_a_merged_usr_are_kept() {
+    let lab = Lab::new();
+    lab.library("usr/lib/arch/liba.so", "void a(void) {}\n", &[]);
+    lab.link("lib", "usr/lib");
+    lab.link("lib64", "usr/lib64");
+    let take = |folder: &str| {
+        let roots = [Root { folder: lab.path(folder), at: None }];
+        Snapshot::take_of(&lab.text(""), "acme", &roots, &mut |_| {}).unwrap().0
+    };
+    for folder in ["usr/lib/arch", "usr"] {
+        let snapshot = take(folder);
+        let mut files = Files::new();
+        snapshot.mount(&mut files);
+        assert!(matches!(files.entry(&lab.text("lib/arch/liba.so")), Entry::File(_)), "{folder}");
+        assert_eq!(snapshot.links.len(), 1);
+    }
+}
+
 #[test]
 fn what_looks_like_a_library_and_is_none_is_told() {
     let lab = Lab::new();

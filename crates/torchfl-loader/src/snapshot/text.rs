@@ -99,7 +99,7 @@ fn library(out: &mut impl io::Write, kept: &Kept) -> io::Result<()> {
 }
 
 /// The flags of a library, and their words.
-fn flags(object: &Object) -> [(bool, &'static str); 8] {
+fn flags(object: &Object) -> [(bool, &'static str); 9] {
     let flags = object.flags;
     [
         (flags.now, "now"),
@@ -108,6 +108,7 @@ fn flags(object: &Object) -> [(bool, &'static str); 8] {
         (flags.no_delete, "no-delete"),
         (flags.no_open, "no-open"),
         (flags.static_tls, "static-tls"),
+        (flags.tls_descriptors, "tls-descriptors"),
         (object.version_table, "version-table"),
         (object.symbols.is_versioned(), "versioned"),
     ]
@@ -327,6 +328,7 @@ fn flag<'o>(object: &'o mut Object, word: &str) -> Result<&'o mut bool, String> 
         "no-delete" => &mut flags.no_delete,
         "no-open" => &mut flags.no_open,
         "static-tls" => &mut flags.static_tls,
+        "tls-descriptors" => &mut flags.tls_descriptors,
         "version-table" => &mut object.version_table,
         other => return Err(format!("a flag `{other:.20}`")),
     })

@@ -98,7 +98,7 @@ impl Graph {
             careful,
             spread: random.pick(&[5, 30, 100]),
             mishaps: random.weighted(&[(65, 0), (25, 3), (10, 12)]),
-            threads: random.chance(0),
+            threads: random.chance(12),
         };
         let libraries = libraries(mood, random);
         let kind = if random.chance(50) { Kind::Fixed } else { Kind::Pie };
@@ -292,7 +292,10 @@ fn show(f: &mut fmt::Formatter<'_>, path: &str, spec: &Spec) -> fmt::Result {
             write!(f, " {tag} {text:?}")?;
         }
     }
-    for (name, value) in [("flags", spec.flags), ("flags_1", spec.flags_1), ("tls", spec.own_tls)] {
+    let align = if spec.tls_align == 8 { 0 } else { spec.tls_align };
+    for (name, value) in
+        [("flags", spec.flags), ("flags_1", spec.flags_1), ("tls", spec.own_tls), ("tls_align", align)]
+    {
         if value != 0 {
             write!(f, " {name} {value:#x}")?;
         }
