@@ -46,6 +46,7 @@ fn section(command: &Command, text: &mut String) {
     }
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let usage = usage.replace(" torchfl ", "\ntorchfl "); // a command that also has commands
     let name = command.get_bin_name().unwrap_or_default();
     write!(text, "\n## {name}\n\n{}.\n\n```\n{usage}\n```\n", about(command)).unwrap();
     let own: Vec<&Arg> =
