@@ -4,8 +4,11 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
+mod audit;
+mod audit_faults;
 mod build;
 mod context;
+mod core_gap;
 mod disk;
 mod extra;
 mod folder;
@@ -19,3 +22,4 @@ mod site;
 mod snapshot;
 mod special;
 mod vendor;
+mod why;

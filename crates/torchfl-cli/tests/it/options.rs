@@ -196,24 +196,24 @@ fn an_audit_is_told_what_the_manifest_and_the_options_say() {
       "host": [
         "libsimrt.so.*"
       ],
-      "kernels": null,
+      "kernels": "SIM",
       "sdk": "/opt/sim",
       "severity": {},
       "triton": null
     }
     "#);
     context.manifest(&[
-        ("search-tag = \"rpath\"  ", "kernels = \"PrivateUse1\"\nsearch-tag = \"rpath\"  "),
+        ("kernels = \"SIM\"  ", "kernels = \"PrivateUse1\"  "),
         (
             "devices = [\"/dev/sim*\"]",
-            "dlopen = [\"libacme.so\"]\n[audit]\nseverity = { AUD-007 = \"ignore\" }",
+            "dlopen = [\"libacme.so\"]\n[audit]\nseverity = { AUD-013 = \"ignore\" }",
         ),
     ]);
     let said = audit("--manifest m.toml --sdk-root /opt/sim-2");
     assert_eq!(said["sdk"], "/opt/sim-2");
     assert_eq!(said["kernels"], "PrivateUse1");
     assert_eq!(said["dlopen"], serde_json::json!(["libacme.so"]));
-    assert_eq!(said["severity"], serde_json::json!({ "AUD-007": "ignore" }));
+    assert_eq!(said["severity"], serde_json::json!({ "AUD-013": "ignore" }));
 }
 
 #[test]

@@ -1,0 +1,19 @@
+//! One fault after another in a wheel that is sound: each is found, and nothing else is.
+
+mod case;
+mod dist;
+mod elf;
+mod load;
+mod loaded;
+
+pub(crate) use case::{BUNDLE, Case};
+
+/// No rule is without a fault that it finds.
+#[test]
+fn every_rule_has_its_fault_here() {
+    let here =
+        [include_str!("dist.rs"), include_str!("elf.rs"), include_str!("load.rs"), include_str!("loaded.rs")];
+    for rule in torchfl_audit::RULES {
+        assert!(here.iter().any(|text| text.contains(&format!("\n    {} ", rule.code))), "{}", rule.code);
+    }
+}
