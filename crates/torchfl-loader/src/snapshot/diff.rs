@@ -260,44 +260,62 @@ fn facts(path: &str, a: &Object, b: &Object) -> Change {
 fn exports(change: &mut Change, a: &[&Object], b: &[&Object]) {
     let own = |scope: &[&Object]| scope.first().map(|object| object.symbols.exports().collect::<Vec<_>>());
     for export in own(a).unwrap_or_default() {
-        match find(b, &export) {
-            Some(other) => compare(change, &export, other),
-            None => change.symbols_gone.push(label(&export)),
+        // What a reference found, which need not be this definition: a file may have two of one name.
+        match (find(a, &export), find(b, &export)) {
+            (Some(was), Some(is)) => compare(change, &label(&export), was, is),
+            (Some(_), None) => change.symbols_gone.push(label(&export)),
+            (None, _) => {}
         }
     }
-    let new = own(b).unwrap_or_default().into_iter().filter(|export| find(a, export).is_none());
+    let new = own(b).unwrap_or_default().into_iter();
+    let new = new.filter(|export| find(a, export).is_none() && find(b, export).is_some());
     change.symbols_new = new.map(|export| label(&export)).collect();
+    for symbols in [&mut change.symbols_gone, &mut change.symbols_new] {
+        symbols.dedup();
+    }
 }
 
-/// What a reference to `export` finds in these libraries: binding, kind, size.
-fn find(scope: &[&Object], export: &Export) -> Option<(Bind, u8, u64)> {
+/// A definition, as a reference finds it.
+#[derive(Clone, Copy)]
+struct Definition {
+    bind: Bind,
+    kind: u8,
+    size: u64,
+}
+
+impl Definition {
+    fn sort(self) -> &'static str {
+        match self.kind {
+            6 => "thread-local data",
+            kind if is_data(kind) => "data",
+            _ => "code",
+        }
+    }
+
+    fn details(self, sized: bool) -> String {
+        let bind = format!("{:?}", self.bind).to_lowercase();
+        if sized { format!("{bind}, {} bytes", self.size) } else { bind }
+    }
+}
+
+/// What a reference to `export` finds in these libraries.
+fn find(scope: &[&Object], export: &Export) -> Option<Definition> {
     let name = export.name.as_bytes();
     let version = export.version.as_deref().map(|version| (version, false));
     let wanted = Wanted { name, hash: hash(name), version };
     scope.iter().find_map(|object| {
-        let index = object.symbols.find(&wanted, true)?;
-        object.symbols.facts(index).map(|(bind, kind, _, size)| (bind, kind, size))
+        let (bind, kind, _, size) = object.symbols.facts(object.symbols.find(&wanted, true)?)?;
+        Some(Definition { bind, kind, size })
     })
 }
 
-fn compare(change: &mut Change, export: &Export, (bind, kind, size): (Bind, u8, u64)) {
-    let sort = |kind: u8| match kind {
-        6 => "thread-local data",
-        kind if is_data(kind) => "data",
-        _ => "code",
-    };
-    let label = label(export);
+fn compare(change: &mut Change, label: &str, was: Definition, is: Definition) {
     // Without a kind it may be either: assembly and linker scripts define such.
-    let known = export.kind != 0 && kind != 0;
-    if known && sort(export.kind) != sort(kind) {
-        differ(&mut change.kinds, &label, sort(export.kind).to_owned(), sort(kind).to_owned());
-        return;
+    if was.kind != 0 && is.kind != 0 && was.sort() != is.sort() {
+        return differ(&mut change.kinds, label, was.sort().to_owned(), is.sort().to_owned());
     }
-    let told = |bind: Bind, size: u64| {
-        let bind = format!("{bind:?}").to_lowercase();
-        if is_data(kind) && is_data(export.kind) { format!("{bind}, {size} bytes") } else { bind }
-    };
-    differ(&mut change.details, &label, told(export.bind, export.size), told(bind, size));
+    let sized = is_data(was.kind) && is_data(is.kind);
+    differ(&mut change.details, label, was.details(sized), is.details(sized));
 }
 
 fn differ(differences: &mut Vec<Difference>, of: &str, from: String, to: String) {

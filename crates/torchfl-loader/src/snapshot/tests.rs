@@ -542,6 +542,13 @@ fn names_behind_a_soname_do_not_count() {
     assert_eq!(two.diff().new, ["/opt/b/lib/liba.so.1.3"]);
 }
 
+/// Two definitions of one name, of which a reference finds the first: found by fuzzing.
+#[test]
+fn what_a_reference_does_not_find_does_not_differ() {
+    let snapshot = parse(&format!("{HEAD}version V1\nsymbols 2\ngfh 1 b\ngo 24 1 b\n")).unwrap();
+    assert_eq!(Diff::between(&snapshot, &snapshot), Diff::default());
+}
+
 #[test]
 fn a_new_soname_under_the_old_name_is_told() {
     let two = Two::new();
