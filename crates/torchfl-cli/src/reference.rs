@@ -1,10 +1,12 @@
-//! `docs/reference/cli.md`, made from the definitions in `args.rs`; and the pin of `docs/reference/errors.md`.
+//! `docs/reference/cli.md`, made from the definitions in `args.rs`, and `audit.md`, made from the table of rules; and
+//! the pin of `errors.md`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
+use torchfl_audit::{RULES, Rule};
 
 use crate::args::Cli;
 
@@ -16,13 +18,39 @@ const EXIT_CODES: &str = "\
 | code | meaning |
 |---|---|
 | 0 | Done. |
-| 1 | The thing asked about is not right: `torchfl vendor check` has findings, `torchfl snapshot diff` something that is gone. |
+| 1 | The thing asked about is not right: `torchfl audit` has errors, `torchfl vendor check` findings, `torchfl core-gap` a gap, `torchfl snapshot diff` something that is gone. |
 | 2 | It could not be done, or the command line is wrong. |
 
 Data goes to stdout; messages, progress and errors go to stderr. With `--json` an error is also an object on stdout:
 `{\"error\": {\"code\", \"message\", \"causes\", \"hint\", \"also\"}}`, where `also` holds further errors of the same input.
 A wrong command line is told as text only. The codes are listed in [errors.md](errors.md).
 ";
+
+const AUDIT: &str = "\
+# Rules of the audit
+
+Generated from the rules of `torchfl-audit`; `make docs` writes it anew.
+
+`torchfl audit` ([guide](../guide/audit.md)) and `torchfl build` name a finding by the code of its rule. An error refuses
+the wheel; a warning is something that will fail for some, or that somebody should look at; a note is good to know. A
+manifest may set another severity, `[audit] severity = { AUD-005 = \"error\" }`, or leave a rule out: `\"ignore\"`.
+
+| code | what | severity |
+|---|---|---|
+";
+
+fn rules_page() -> String {
+    let mut text = AUDIT.to_owned();
+    let severity = |rule: &Rule| format!("{:?}", rule.severity).to_lowercase();
+    for rule in RULES {
+        let (code, anchor) = (rule.code, rule.code.to_lowercase());
+        writeln!(text, "| [`{code}`](#{anchor}) | {} | {} |", rule.title, severity(rule)).unwrap();
+    }
+    for Rule { code, title, about, fix, .. } in RULES {
+        write!(text, "\n## {code}\n\n**{title}.** {about}\n\nWhat to do: {fix}.\n").unwrap();
+    }
+    text
+}
 
 fn page() -> String {
     let mut root = Cli::command();
@@ -108,15 +136,23 @@ fn takes_value(arg: &Arg) -> bool {
     arg.get_action().takes_values()
 }
 
-#[test]
-fn reference_of_the_command_line_has_no_drift() {
-    let path = format!("{DOCS}/cli.md");
-    let page = page();
+fn no_drift(file: &str, page: &str) {
+    let path = format!("{DOCS}/{file}");
     if std::env::var_os("UPDATE").is_some() {
-        fs_err::write(&path, &page).unwrap();
+        fs_err::write(&path, page).unwrap();
     }
     let committed = fs_err::read_to_string(&path).unwrap_or_default();
     assert!(committed == page, "{path} is out of date: run `make docs`");
+}
+
+#[test]
+fn reference_of_the_command_line_has_no_drift() {
+    no_drift("cli.md", &page());
+}
+
+#[test]
+fn reference_of_the_audit_has_no_drift() {
+    no_drift("audit.md", &rules_page());
 }
 
 /// Every code in the sources of `folder` that a user can meet.
@@ -157,7 +193,7 @@ fn reference_of_the_errors_has_no_drift() {
     for folder in ["crates", "wheels/torch_fl"] {
         codes(&root.join(folder), &mut used);
     }
-    for kind in ["E-BLD", "E-BOOT", "E-CLI", "E-ELF", "E-LDR", "E-MAN", "E-SITE", "E-WHL"] {
+    for kind in ["E-AUD", "E-BLD", "E-BOOT", "E-CLI", "E-ELF", "E-LDR", "E-MAN", "E-SITE", "E-WHL"] {
         assert!(used.iter().any(|code| code.starts_with(kind)), "no source names a code {kind}-…");
     }
     let page = fs_err::read_to_string(format!("{DOCS}/errors.md")).unwrap_or_default();

@@ -186,7 +186,8 @@ impl Case {
         let output = self.context.output(&format!("audit dist/{name} --torch {{stock}} --json {more}"));
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         let mut text = format!("exit: {}\n", output.status.code().unwrap());
-        for finding in report["findings"].as_array().unwrap_or_else(|| panic!("{report:#}")) {
+        assert!(report["findings"].is_array(), "{report:#}");
+        for finding in report["findings"].as_array().unwrap() {
             let cell = |key: &str| finding[key].as_str().unwrap();
             let _ = writeln!(text, "{} {} of {}", cell("code"), cell("severity"), cell("file"));
             let _ = writeln!(text, "  {}: {}", cell("name"), cell("reason"));
@@ -209,7 +210,7 @@ pub(crate) fn headers(bytes: &[u8], kind: u32) -> Vec<usize> {
     all.filter(|header| u32::from_le_bytes(at(bytes, *header)) == kind).collect()
 }
 
-/// Makes the first entry of this tag in the dynamic section one of DT_DEBUG, which says nothing in a library.
+/// Makes the first entry of this tag in the dynamic section one of `DT_DEBUG`, which says nothing in a library.
 pub(crate) fn forget(bytes: &mut [u8], tag: u64) {
     const DYNAMIC: u32 = 2;
     const DEBUG: u8 = 21;

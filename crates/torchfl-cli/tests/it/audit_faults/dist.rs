@@ -88,7 +88,7 @@ fn another_suppliers_triton() {
     let mut case = Case::new();
     case.build(|build| {
         build["audit"]["triton"] =
-            json!({ "supplier": "vendor", "owners": [{ "name": "simtriton", "local": null }] })
+            json!({ "supplier": "vendor", "owners": [{ "name": "simtriton", "local": null }] });
     });
     insta::assert_snapshot!(case.audit(""), @"exit: 0");
     case.require("triton==3.4.0");
