@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use torchfl_audit::{Finding, Redirect, Report, Request, Severity, Way, Word};
+use torchfl_audit::{Assumption, Finding, Redirect, Report, Request, Severity, Way, Word};
 use torchfl_wheel::Options;
 
 use crate::Outcome;
@@ -55,12 +55,12 @@ pub(crate) fn scratch() -> PathBuf {
     std::env::temp_dir()
 }
 
-/// What any vendor leaves to the target machine, no wheel may carry.
+/// No wheel may carry a driver, whoever's it is.
 fn drivers() -> Result<Vec<String>, Failure> {
     let mut globs = Vec::new();
     for (name, _) in torchfl_manifest::embedded() {
         let host = torchfl_manifest::find(name)?.host;
-        globs.extend(host.iter().flat_map(|host| &host.libraries).map(ToString::to_string));
+        globs.extend(host.iter().flat_map(|host| &host.driver).map(ToString::to_string));
     }
     globs.sort();
     globs.dedup();
@@ -77,7 +77,7 @@ fn text(report: &Report) -> String {
     for severity in [Severity::Error, Severity::Warning, Severity::Note] {
         findings(report, severity, &mut text);
     }
-    assumed(report, &mut text);
+    assumed(&report.assumed, &mut text);
     if !report.allowed.is_empty() {
         let _ = writeln!(text, "\nunresolved by leave: {}", report.allowed.join(", "));
     }
@@ -145,7 +145,7 @@ fn file(findings: &[&Finding], text: &mut String) {
 }
 
 /// What nobody has looked at, by whose word it is taken on.
-fn assumed(report: &Report, text: &mut String) {
+pub(crate) fn assumed(assumed: &[Assumption], text: &mut String) {
     let words = [
         (Word::Tag, "the platform tag's word"),
         (Word::Host, "the manifest's word, [host]"),
@@ -154,7 +154,7 @@ fn assumed(report: &Report, text: &mut String) {
     ];
     let mut before = "\n";
     for (word, whose) in words {
-        let taken = report.assumed.iter().filter(|assumption| assumption.word == word);
+        let taken = assumed.iter().filter(|assumption| assumption.word == word);
         let libraries: Vec<&str> = taken.map(|assumption| assumption.library.as_str()).collect();
         if !libraries.is_empty() {
             let _ = writeln!(text, "{before}on {whose}: {}", libraries.join(", "));
@@ -163,7 +163,8 @@ fn assumed(report: &Report, text: &mut String) {
     }
 }
 
-fn redirect(judged: &Redirect, text: &mut String) {
+/// Each way, and the reasons against it.
+pub(crate) fn redirect(judged: &Redirect, text: &mut String) {
     let _ = writeln!(text, "\nways to redirect (swap {}):", judged.swap);
     for way in &judged.ways {
         let name = match way.way {

@@ -10,7 +10,7 @@ use torchfl_wheel::{Options, ZipWriter};
 
 use crate::Outcome;
 use crate::args::{Build, Compression, MetadataVersion};
-use crate::commands::vendor;
+use crate::commands::{audit, vendor};
 use crate::draft::{Draft, Existing, check_replaceable};
 use crate::report::Failure;
 use crate::screen::{Screen, megabytes};
@@ -168,18 +168,10 @@ fn describe(plan: &Plan) -> String {
 
 /// What the proof rests on, and which ways to redirect torch it found sound.
 fn proved(plan: &Plan) -> String {
-    let mut text = String::from("\ntaken on somebody's word, not seen in a file:\n");
-    if plan.build_json.assumed.is_empty() {
-        text += "  nothing\n";
-    }
-    for assumed in &plan.build_json.assumed {
-        let _ = writeln!(text, "  {assumed}");
-    }
-    for judged in plan.proof.redirect.iter().flat_map(|redirect| &redirect.ways) {
-        let verdict = if judged.sound { "sound" } else { "not sound" };
-        let way = serde_json::to_value(judged.way).ok();
-        let way = way.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default();
-        let _ = writeln!(text, "\n{way}: {verdict}: {}", judged.reasons.join("; "));
+    let mut text = String::new();
+    audit::assumed(&plan.proof.assumed, &mut text);
+    if let Some(judged) = &plan.proof.redirect {
+        audit::redirect(judged, &mut text);
     }
     text
 }

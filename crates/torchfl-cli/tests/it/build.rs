@@ -35,6 +35,14 @@ fn dry_run_for_people() {
       libshm.so from the bundle
       libtorch_python.so from the bundle
 
+    on the platform tag's word: libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
+    on the manifest's word, [host]: libsimrt.so.1
+
+    ways to redirect (swap core):
+      finder  not sound: opening torch/lib/libc10.so by path gives a second copy; opening torch/lib/libshm.so by path gives a second copy; opening torch/lib/libtorch.so by path gives a second copy; and 2 more
+      facade  sound
+      links   sound
+
     requires:
       torch==2.13.0
 

@@ -14,6 +14,11 @@ fn no_command() {
 
     Commands:
       build       Write a vendor's wheel
+      audit       Judge a wheel before it ships: will it load, beside this torch, on that machine?
+      why         Say why a library is found where it is, or what a symbol is bound to
+      core-gap    Say what of a fork's core the stock core lacks
+      snapshot    Keep what a machine's libraries export in one small file, to audit wheels without the
+                  machine
       inspect     Show what an ELF file or a wheel says of itself
       patch       Change the search path (RPATH or RUNPATH) of a library or program
       vendor      List, show, check or start vendor manifests
@@ -43,6 +48,11 @@ fn torchfl() {
 
     Commands:
       build       Write a vendor's wheel
+      audit       Judge a wheel before it ships: will it load, beside this torch, on that machine?
+      why         Say why a library is found where it is, or what a symbol is bound to
+      core-gap    Say what of a fork's core the stock core lacks
+      snapshot    Keep what a machine's libraries export in one small file, to audit wheels without the
+                  machine
       inspect     Show what an ELF file or a wheel says of itself
       patch       Change the search path (RPATH or RUNPATH) of a library or program
       vendor      List, show, check or start vendor manifests
@@ -121,6 +131,14 @@ fn build() {
               2.4]
           --allow-unlicensed <NAME>
               Let a part without a licence file through; recorded in the wheel
+
+    What to prove it with:
+          --with <WHEEL|DIR>         What is installed beside the wheel, as wheels or site-packages
+                                     folders: proves what `[[provided]]` says
+          --sysroot <DIR|SNAPSHOT>   A tree or a snapshot of the target machine: proves what `[host]`
+                                     and the platform tag say
+          --require-proof            Refuse what would be taken on somebody's word
+          --allow-unresolved <NAME>  Let a symbol or library stay unresolved; recorded in the wheel
     --- stderr
     ");
 }
