@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::model::Manifest;
-use crate::names::Swap;
+use crate::model::{Manifest, Symbols, Triton};
+use crate::names::{ShimKind, Supplier, Swap};
+use crate::spanned::Spanned;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,6 +36,22 @@ pub fn check(manifest: &Manifest) -> Vec<Finding> {
         let (key, span, message) = (key.to_owned(), span.clone(), message.to_owned());
         findings.push(Finding { severity: Severity::Note, key, span, message });
     };
+    torch(manifest, &mut note);
+    bundle(manifest, &mut note);
+    machine(manifest, &mut note);
+    if manifest.comm.is_none() {
+        note("comm", &manifest.status.span, "no collective library: devices cannot be told how to talk");
+    }
+    if let Some(triton) = &manifest.triton {
+        compiler(triton, &mut note);
+    }
+    findings
+}
+
+/// Takes a key, the place where it would stand, and what is not known.
+type Note<'a> = dyn FnMut(&str, &Range<usize>, &str) + 'a;
+
+fn torch(manifest: &Manifest, note: &mut Note<'_>) {
     let torch = &manifest.torch;
     if manifest.title.contains("TODO") {
         note(
@@ -60,6 +77,16 @@ pub fn check(manifest: &Manifest) -> Vec<Finding> {
     if manifest.sdk.as_ref().is_none_or(|sdk| sdk.version.is_none()) {
         note("sdk.version", &manifest.vendor.span, "no SDK version: wheels for two SDKs have one name");
     }
+    if manifest.sdk.as_ref().is_none_or(|sdk| sdk.roots.is_empty()) {
+        note(
+            "sdk.roots",
+            &manifest.vendor.span,
+            "no place of the SDK: only what the loader searches is found",
+        );
+    }
+}
+
+fn bundle(manifest: &Manifest, note: &mut Note<'_>) {
     if let Some(bundle) = &manifest.bundle {
         let span = &bundle.dir.span;
         if bundle.probe.is_none() {
@@ -78,8 +105,26 @@ pub fn check(manifest: &Manifest) -> Vec<Finding> {
         if bundle.search_path.is_empty() {
             note("bundle.search-path", span, "no search path: the libraries do not find each other");
         }
+        if bundle.kernels.is_none() {
+            note("bundle.kernels", span, "no dispatch key: a bundle without kernels passes the audit");
+        }
     }
-    if manifest.host.as_ref().is_none_or(|host| host.libraries.is_empty()) {
+    for (index, shim) in manifest.shim.iter().enumerate() {
+        let computed = shim.symbols.value == Symbols::Computed;
+        if computed {
+            let message = "the symbols are not listed: one more in a later bundle goes unnoticed";
+            note(&format!("shim[{index}].symbols"), &shim.symbols.span, message);
+        }
+        // A forwarder with a list is taken at its word: there is a library that may have them all.
+        if shim.stub.is_empty() && (computed || *shim.kind == ShimKind::CoreGap) {
+            let message = "no stubs: a call of what nobody else defines ends the process";
+            note(&format!("shim[{index}].stub"), &shim.soname.span, message);
+        }
+    }
+}
+
+fn machine(manifest: &Manifest, note: &mut Note<'_>) {
+    if manifest.host.as_ref().is_none_or(|host| host.driver.is_empty() && host.libraries.is_empty()) {
         let message = "no host libraries: each library that is neither bundled nor provided is an error";
         note("host.libraries", &manifest.status.span, message);
     }
@@ -96,5 +141,21 @@ pub fn check(manifest: &Manifest) -> Vec<Finding> {
             note(&format!("provided[{index}].dir"), &provided.dist.span, message);
         }
     }
-    findings
+}
+
+fn compiler(triton: &Triton, note: &mut Note<'_>) {
+    let supplier: &Spanned<Supplier> = &triton.supplier;
+    if triton.owners.is_empty() && **supplier == Supplier::Vendor {
+        note("triton.owners", &supplier.span, "no owners: the vendor's Triton cannot be told from another");
+    }
+    match &triton.target {
+        None if **supplier != Supplier::None => {
+            note("triton.target", &supplier.span, "no target: Triton is not told what to compile for");
+        }
+        Some(target) if target.warp_size.is_none() => {
+            let message = "no warp size: it must be asked of the driver";
+            note("triton.target.warp-size", &target.backend.span, message);
+        }
+        _ => {}
+    }
 }

@@ -10,12 +10,12 @@ pub use crate::check::{Finding, Severity, check};
 pub use crate::embedded::{embedded, find, text};
 pub use crate::model::{
     Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Root, Sdk, Shim,
-    Target, Torch, Triton, TritonTarget,
+    Stub, Symbols, Target, Torch, Triton, TritonTarget,
 };
 pub use crate::names::{
     Arch, AuditSeverity, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob,
     Library, LocalVersion, PythonTag, Release, RuleCode, SearchEntry, SearchTag, ShimKind, Slug, Status,
-    Supplier, Swap, Text,
+    Supplier, Swap, Symbol, Text,
 };
 pub use crate::new::new_manifest;
 pub use crate::problem::Problem;

@@ -6,8 +6,9 @@ use crate::decode::{Complaint, Context, Field, Node, record};
 use crate::names::{
     Arch, AuditSeverity, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob,
     Library, LocalVersion, PythonTag, Release, RuleCode, SearchEntry, SearchTag, ShimKind, Slug, Status,
-    Supplier, Swap, Text,
+    Supplier, Swap, Symbol, Text,
 };
+use crate::problem::nearest;
 use crate::spanned::Spanned;
 
 record! {
@@ -208,7 +209,10 @@ record! {
 record! {
     /// `[host]`: what stays on the target machine and is never bundled.
     pub struct Host {
-        /// Libraries of the driver and the SDK, as globs of file names.
+        /// Libraries of the driver, as globs of file names: whoever's wheel it is, none carries them.
+        #[schemars(default)]
+        pub driver: Vec<Spanned<Glob>>,
+        /// Libraries of the SDK and the system, as globs of file names. Another vendor's wheel may carry them.
         #[schemars(default)]
         pub libraries: Vec<Spanned<Glob>>,
         /// Libraries that are opened by name at run time, and so are in no `DT_NEEDED`.
@@ -236,21 +240,93 @@ record! {
 }
 
 record! {
-    /// `[[shim]]`: a small library that is generated and compiled by the build.
+    /// `[[shim]]`: a small library that the build generates and compiles into the bundle, where `preload` opens it.
     pub struct Shim {
         /// What it does.
         pub kind: Spanned<ShimKind>,
-        /// Its `DT_SONAME`, where users ask for it by a fixed name.
-        pub soname: Option<Spanned<Library>>,
-        /// The library that a versioned forwarder passes calls on to.
+        /// Its file name and its `DT_SONAME`.
+        pub soname: Spanned<Library>,
+        /// Of a versioned forwarder: the library that calls go to. It is opened by name, on the bundle's search path,
+        /// so `host.dlopen` names it too where it stays on the target machine.
         pub forward_to: Option<Spanned<Library>>,
+        /// Of a versioned forwarder: the version that each of its symbols carries.
+        pub version: Option<Spanned<Symbol>>,
+        /// What it defines. `computed` leaves it to the build: of a versioned forwarder, all that bundled libraries
+        /// want of its SONAME; of a core gap, what `torchfl core-gap` finds. A list must hold these, or the build
+        /// stops at the first that it lacks.
+        pub symbols: Spanned<Symbols>,
+        /// Which of them the shim answers itself. Any other is forwarded; where there is nowhere to, or the library
+        /// there lacks it, a call says the symbol's name and ends the process.
+        #[schemars(default)]
+        pub stub: Vec<Stub>,
+    }
+}
+
+record! {
+    /// An entry of `shim.stub`.
+    pub struct Stub {
+        /// The function, by its symbol.
+        pub name: Spanned<Symbol>,
+        /// What it returns, as an integer: 0 for false, for a null pointer, for a success.
+        pub returns: Spanned<i64>,
+    }
+}
+
+/// The symbols of a shim: `"computed"`, or a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Symbols {
+    /// The build finds them out.
+    Computed,
+    /// These.
+    Listed(Vec<Spanned<Symbol>>),
+}
+
+impl Symbols {
+    const COMPUTED: &str = "computed";
+}
+
+impl Field for Symbols {
+    fn stand_in() -> Self {
+        Self::Computed
+    }
+
+    fn decode(node: &Node<'_>, context: &mut Context) -> Self {
+        if node.get_ref().is_array() {
+            return Self::Listed(Field::decode(node, context));
+        }
+        match node.get_ref().as_str() {
+            Some(Self::COMPUTED) => {}
+            Some(other) => {
+                let message = format!("{other:?} is neither `computed` nor an array of symbols");
+                let nearest = nearest(other, [Self::COMPUTED]);
+                context.report("E-MAN-013", node.span(), Complaint { message, nearest });
+            }
+            None => context.wrong_type(node, "`computed` or an array"),
+        }
+        Self::Computed
+    }
+}
+
+impl schemars::JsonSchema for Symbols {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Symbols".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let list = generator.subschema_for::<Vec<Symbol>>();
+        let computed = serde_json::json!({ "const": Self::COMPUTED });
+        schemars::json_schema!({ "title": "`computed`, or list: symbol", "oneOf": [computed, list] })
     }
 }
 
 record! {
     /// `[comm]`: communication between devices.
     pub struct Comm {
-        /// The vendor's collective library: `nccl`, `mccl`, `hccl`.
+        /// The vendor's collective library: `nccl`, `mccl`, `hccl`; `none` where there is none.
         pub library: Spanned<Text>,
     }
 }
@@ -285,8 +361,8 @@ record! {
         pub backend: Spanned<Text>,
         /// The key in `triton.backends.backends`.
         pub key: Spanned<Text>,
-        /// Threads of a warp; 0 where the chip has none.
-        pub warp_size: Spanned<i64>,
+        /// Threads of a warp; 0 where the chip has none. Left out where the vendor's chips differ.
+        pub warp_size: Option<Spanned<i64>>,
     }
 }
 

@@ -56,6 +56,10 @@ name! {
     pub struct RuleCode("rule code", "E-MAN-029", rule_code)
 }
 name! {
+    /// A symbol of a library, or a version of one: what assemblers and version scripts take as it stands.
+    pub struct Symbol("symbol", "E-MAN-023", symbol)
+}
+name! {
     /// Text that says something.
     pub struct Text("text", "E-MAN-027", text)
 }
@@ -128,9 +132,10 @@ choice! {
 choice! {
     /// What a generated library does.
     pub enum ShimKind {
-        /// Passes each call on to a library of another name, under symbol versions that its users ask for.
+        /// Passes each call on to a library of another name, under the symbol version that its users ask for.
         VersionedForwarder = "versioned-forwarder",
-        /// Defines what the vendor's core exports, its device libraries need, and the stock core lacks.
+        /// Defines what the vendor's core exports, its device libraries need, and the stock core lacks. It is opened
+        /// with `RTLD_GLOBAL`: no library names it in `DT_NEEDED`.
         CoreGap = "core-gap",
     }
 }
@@ -280,6 +285,17 @@ fn library(text: &str) -> Result<(), Complaint> {
         return Ok(());
     }
     Err(Complaint::new(format!("{text:?} is no library's file name, such as libfoo.so or libfoo.so.1")))
+}
+
+fn symbol(text: &str) -> Result<(), Complaint> {
+    let good = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.$".contains(&b));
+    if good && text.starts_with(|first: char| !first.is_ascii_digit()) {
+        return Ok(());
+    }
+    let message = format!(
+        "{text:?} is no symbol: letters, digits, `_`, `.` and `$`, no digit first; C++ names are mangled"
+    );
+    Err(Complaint::new(message))
 }
 
 fn glob(text: &str) -> Result<(), Complaint> {

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Sdk, Shim, Target,
-    Torch, Triton, TritonTarget,
+    Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Sdk, Shim, Stub,
+    Target, Torch, Triton, TritonTarget,
 };
 
 /// Heading, name in the schema, fields.
@@ -21,6 +21,7 @@ const TABLES: &[(&str, &str, &[&str])] = &[
     ("`[host]`", "Host", Host::FIELDS),
     ("`[[provided]]`", "Provided", Provided::FIELDS),
     ("`[[shim]]`", "Shim", Shim::FIELDS),
+    ("`shim.stub`", "Stub", Stub::FIELDS),
     ("`[comm]`", "Comm", Comm::FIELDS),
     ("`[triton]`", "Triton", Triton::FIELDS),
     ("`triton.owners`", "Owner", Owner::FIELDS),
@@ -41,6 +42,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("E-MAN-020", "a vendor, variant or version that cannot stand in a wheel's local version (PEP 440)"),
     ("E-MAN-021", "a release that has not three parts"),
     ("E-MAN-022", "a python tag that is not cpXY"),
+    ("E-MAN-023", "a symbol or a symbol version that cannot be one"),
     ("E-MAN-024", "a glibc version that is not N.M"),
     ("E-MAN-025", "a library that is not a shared library's file name"),
     ("E-MAN-026", "a glob that is none, or that leaves the wheel"),
@@ -52,9 +54,11 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("E-MAN-032", "a library in `preload` comes from nowhere"),
     ("E-MAN-033", "a library in `global` is not in `preload`"),
     ("E-MAN-034", "the probe is not bundled"),
-    ("E-MAN-035", "a library in `front` is not in `preload`"),
-    ("E-MAN-036", "a bundled library is provided or kept on the host too"),
-    ("E-MAN-037", "`swap`, `front` and `[bundle]` contradict each other"),
+    ("E-MAN-035", "a library in `front`, or a shim, is not in `preload`"),
+    ("E-MAN-036", "a library of the bundle, or a shim, comes from somewhere else too"),
+    ("E-MAN-037", "`swap`, `front`, `[bundle]` and `[[shim]]` contradict each other"),
+    ("E-MAN-038", "a shim's keys do not fit its kind"),
+    ("E-MAN-039", "a stub is not among the shim's symbols"),
     ("E-MAN-040", "`$ORIGIN` is misspelt"),
     ("E-MAN-041", "a relative search path entry"),
     ("E-MAN-042", "`{sdk}` without `[sdk] roots`"),
@@ -173,10 +177,9 @@ fn kind(schema: &Value, node: &Value) -> String {
     if node["additionalProperties"].is_object() {
         return format!("names with: {}", kind(schema, &node["additionalProperties"]));
     }
-    match node["title"].as_str() {
-        Some(title) => title.to_owned(),
-        None => node["type"].as_str().unwrap_or("value").to_owned(),
-    }
+    // A value that may be left out is of two types, the second of which is null.
+    let plain = node["type"].as_str().or_else(|| node["type"][0].as_str());
+    node["title"].as_str().or(plain).unwrap_or("value").to_owned()
 }
 
 #[cfg(test)]
@@ -211,6 +214,7 @@ mod tests {
             required::<Host>(),
             required::<Provided>(),
             required::<Shim>(),
+            required::<Stub>(),
             required::<Comm>(),
             required::<Triton>(),
             required::<Owner>(),

@@ -190,7 +190,7 @@ pub enum OpenFrom {
 /// [`model::Host`] without spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// Globs of file names.
+    /// Globs of file names: the driver's and all others.
     pub libraries: Vec<String>,
     /// Opened by name at run time.
     pub dlopen: Vec<String>,
@@ -216,10 +216,33 @@ pub struct Provided {
 pub struct Shim {
     /// What it does.
     pub kind: ShimKind,
-    /// Its SONAME.
-    pub soname: Option<String>,
-    /// Where calls go.
-    pub forward_to: Option<String>,
+    /// Its file name in the bundle, and its SONAME.
+    pub soname: String,
+    /// Where calls go: of a versioned forwarder, and of no other.
+    pub forward: Option<Forward>,
+    /// What it defines.
+    pub symbols: Symbols,
+    /// Those that it answers itself, with what they return.
+    pub stubs: BTreeMap<String, i64>,
+}
+
+/// Where a versioned forwarder's calls go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Forward {
+    /// The library, opened by name.
+    pub to: String,
+    /// The version that each of the shim's symbols carries.
+    pub version: String,
+}
+
+/// [`model::Symbols`] without spans.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Symbols {
+    /// The build finds them out.
+    Computed,
+    /// These.
+    Listed(Vec<String>),
 }
 
 /// [`model::Triton`] without spans.
@@ -250,7 +273,7 @@ pub struct TritonTarget {
     /// The key in `triton.backends.backends`.
     pub key: String,
     /// Threads of a warp.
-    pub warp_size: i64,
+    pub warp_size: Option<i64>,
 }
 
 /// [`model::Audit`] without spans.
@@ -303,7 +326,7 @@ pub fn resolve(manifest: &Manifest, request: &Request) -> Result<Resolved, Error
         bundle: bundle(manifest, &name, &sdk)?,
         sdk,
         host: manifest.host.as_ref().map_or_else(Host::default, |host| Host {
-            libraries: strings(&host.libraries),
+            libraries: strings(host.driver.iter().chain(&host.libraries)),
             dlopen: strings(&host.dlopen),
             devices: strings(&host.devices),
         }),
@@ -434,12 +457,18 @@ fn bundle(manifest: &Manifest, name: &str, sdk: &Sdk) -> Result<Bundle, Error> {
         };
         search_path.push(filled);
     }
-    let bundled = |name: &str| bundle.required.iter().chain(&bundle.optional).any(|one| one.as_str() == name);
+    let sonames = || manifest.shim.iter().map(|shim| &shim.soname);
+    let bundled = |name: &str| {
+        bundle.required.iter().chain(&bundle.optional).chain(sonames()).any(|one| one.as_str() == name)
+    };
+    let gap = |name: &str| {
+        manifest.shim.iter().any(|shim| *shim.kind == ShimKind::CoreGap && shim.soname.as_str() == name)
+    };
     let open = bundle.preload.iter().map(|library| Open {
         name: library.to_string(),
         from: if bundled(library) { OpenFrom::Bundle } else { OpenFrom::Front },
         shared: bundle.never_duplicate.iter().any(|one| one.value == library.value),
-        global: bundle.global.iter().any(|one| one.library.value == library.value),
+        global: bundle.global.iter().any(|one| one.library.value == library.value) || gap(library),
     });
     Ok(Bundle {
         dir: bundle.dir.to_string(),
@@ -467,8 +496,17 @@ fn provided(provided: &model::Provided) -> Provided {
 fn shim(shim: &model::Shim) -> Shim {
     Shim {
         kind: *shim.kind,
-        soname: shim.soname.as_ref().map(ToString::to_string),
-        forward_to: shim.forward_to.as_ref().map(ToString::to_string),
+        soname: shim.soname.to_string(),
+        forward: shim
+            .forward_to
+            .as_ref()
+            .zip(shim.version.as_ref())
+            .map(|(to, version)| Forward { to: to.to_string(), version: version.to_string() }),
+        symbols: match &shim.symbols.value {
+            model::Symbols::Computed => Symbols::Computed,
+            model::Symbols::Listed(symbols) => Symbols::Listed(strings(symbols)),
+        },
+        stubs: shim.stub.iter().map(|stub| (stub.name.to_string(), *stub.returns)).collect(),
     }
 }
 
@@ -483,7 +521,7 @@ fn triton(triton: &model::Triton) -> Triton {
         target: triton.target.as_ref().map(|target| TritonTarget {
             backend: target.backend.to_string(),
             key: target.key.to_string(),
-            warp_size: *target.warp_size,
+            warp_size: target.warp_size.as_ref().map(|size| size.value),
         }),
     }
 }

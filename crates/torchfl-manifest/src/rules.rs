@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::ops::Range;
 
 use crate::decode::{Complaint, Context};
-use crate::model::{Bundle, Manifest};
-use crate::names::{Front, Library, Swap, matcher, search_entry};
+use crate::model::{Bundle, Manifest, Shim, Symbols};
+use crate::names::{Front, Library, ShimKind, Swap, matcher, search_entry};
 use crate::problem::nearest;
 use crate::spanned::Spanned;
 
@@ -24,11 +24,16 @@ pub(crate) fn check(manifest: &Manifest, context: &mut Context) {
     lists(manifest, context);
     swap(manifest, context);
     if let Some(bundle) = &manifest.bundle {
-        membership(bundle, context);
+        membership(manifest, bundle, context);
         search_path(manifest, bundle, context);
         elsewhere(manifest, bundle, context);
     }
     provided(manifest, context);
+    for (index, shim) in manifest.shim.iter().enumerate() {
+        shim_keys(index, shim, context);
+        shim_symbols(index, shim, context);
+        shim_use(index, shim, manifest, context);
+    }
 }
 
 fn report(context: &mut Context, key: &str, code: &'static str, span: &Range<usize>, message: String) {
@@ -59,10 +64,12 @@ fn lists(manifest: &Manifest, context: &mut Context) {
         once("bundle.global", bundle.global.iter().map(|global| &global.library), context);
     }
     if let Some(host) = &manifest.host {
+        once("host.driver", &host.driver, context);
         once("host.libraries", &host.libraries, context);
         once("host.dlopen", &host.dlopen, context);
         once("host.devices", &host.devices, context);
     }
+    once("shim", manifest.shim.iter().map(|shim| &shim.soname), context);
 }
 
 fn once<'a, T: Display + Ord + 'a>(
@@ -114,7 +121,7 @@ fn swap(manifest: &Manifest, context: &mut Context) {
 }
 
 /// Which list a library is in, and may be in.
-fn membership(bundle: &Bundle, context: &mut Context) {
+fn membership(manifest: &Manifest, bundle: &Bundle, context: &mut Context) {
     let lists = [
         ("bundle.required", &bundle.required),
         ("bundle.optional", &bundle.optional),
@@ -152,12 +159,14 @@ fn membership(bundle: &Bundle, context: &mut Context) {
             Complaint { message, nearest },
         );
     }
-    if lists.iter().all(|(key, _)| context.sound(key)) {
+    home.extend(manifest.shim.iter().map(|shim| (shim.soname.as_str(), "shim")));
+    if lists.iter().all(|(key, _)| context.sound(key)) && context.sound("shim") {
         for (index, library) in bundle.preload.iter().enumerate() {
             if !home.contains_key(library.as_str()) {
                 let nearest = nearest(library, home.keys().copied());
                 let message = format!(
-                    "`{library}` comes from nowhere: it is not in required, optional, front or never-duplicate"
+                    "`{library}` comes from nowhere: it is no shim, and not in required, optional, front or \
+                     never-duplicate"
                 );
                 let complaint = Complaint { message, nearest };
                 context.report_at(
@@ -209,10 +218,17 @@ fn search_path(manifest: &Manifest, bundle: &Bundle, context: &mut Context) {
     }
 }
 
-/// A bundled library is nobody else's.
+/// A bundled library is nobody else's, and neither is a shim.
 fn elsewhere(manifest: &Manifest, bundle: &Bundle, context: &mut Context) {
-    let bundled: BTreeMap<&str, &Spanned<Library>> =
+    let mut bundled: BTreeMap<&str, &Spanned<Library>> =
         bundle.required.iter().chain(&bundle.optional).map(|library| (library.as_str(), library)).collect();
+    for (index, shim) in manifest.shim.iter().enumerate() {
+        if bundled.contains_key(shim.soname.as_str()) {
+            let message = format!("`{}` is bundled and generated: one of them is wrong", shim.soname);
+            report(context, &format!("shim[{index}].soname"), "E-MAN-036", &shim.soname.span, message);
+        }
+    }
+    bundled.extend(manifest.shim.iter().map(|shim| (shim.soname.as_str(), &shim.soname)));
     let all = manifest.provided.iter().enumerate();
     for (index, library) in
         all.flat_map(|(index, provided)| provided.libraries.iter().map(move |one| (index, one)))
@@ -224,14 +240,89 @@ fn elsewhere(manifest: &Manifest, bundle: &Bundle, context: &mut Context) {
         }
     }
     let Some(host) = &manifest.host else { return };
-    for (index, glob) in host.libraries.iter().enumerate() {
-        let Ok(matcher) = matcher(glob) else { continue };
-        let hit = bundled.keys().find(|library| matcher.is_match(library));
-        if let Some(library) = hit {
-            let message =
-                format!("`{glob}` matches `{library}`, which is bundled: it cannot stay on the host too");
-            report(context, &format!("host.libraries[{index}]"), "E-MAN-036", &glob.span, message);
+    for (key, globs) in [("host.driver", &host.driver), ("host.libraries", &host.libraries)] {
+        for (index, glob) in globs.iter().enumerate() {
+            let Ok(matcher) = matcher(glob) else { continue };
+            let hit = bundled.keys().find(|library| matcher.is_match(library));
+            if let Some(library) = hit {
+                let message =
+                    format!("`{glob}` matches `{library}`, which is bundled: it cannot stay on the host too");
+                report(context, &format!("{key}[{index}]"), "E-MAN-036", &glob.span, message);
+            }
         }
+    }
+}
+
+/// A versioned forwarder has somewhere to go and a version; nothing else has.
+fn shim_keys(index: usize, shim: &Shim, context: &mut Context) {
+    if !context.sound(&format!("shim[{index}]")) {
+        return;
+    }
+    let forwards = *shim.kind == ShimKind::VersionedForwarder;
+    let keys = [
+        ("forward-to", shim.forward_to.as_ref().map(|to| &to.span)),
+        ("version", shim.version.as_ref().map(|version| &version.span)),
+    ];
+    for (key, span) in keys {
+        let message = match span {
+            None if forwards => format!("a {} needs `{key}`", shim.kind),
+            Some(_) if !forwards => format!("a {} forwards nothing, and has no `{key}`", shim.kind),
+            _ => continue,
+        };
+        let span = span.unwrap_or(&shim.kind.span);
+        report(context, &format!("shim[{index}].{key}"), "E-MAN-038", span, message);
+    }
+    if shim.forward_to.as_ref().is_some_and(|to| to.value == shim.soname.value) {
+        let message = format!("`{}` would forward to itself", shim.soname);
+        report(context, &format!("shim[{index}].forward-to"), "E-MAN-038", &shim.soname.span, message);
+    }
+}
+
+/// The lists of a shim: said once, and in step.
+fn shim_symbols(index: usize, shim: &Shim, context: &mut Context) {
+    let key = format!("shim[{index}]");
+    once(&format!("{key}.stub"), shim.stub.iter().map(|stub| &stub.name), context);
+    let Symbols::Listed(symbols) = &shim.symbols.value else { return };
+    let list = format!("{key}.symbols");
+    once(&list, symbols, context);
+    if !context.sound(&list) {
+        return;
+    }
+    if symbols.is_empty() {
+        report(context, &list, "E-MAN-012", &shim.symbols.span, "no symbol is given".to_owned());
+    }
+    for (at, stub) in shim.stub.iter().enumerate() {
+        if !symbols.iter().any(|symbol| symbol.value == stub.name.value) {
+            let nearest = nearest(&stub.name, symbols.iter().map(|symbol| symbol.as_str()));
+            let message = format!("`{}` is not among the shim's symbols", stub.name);
+            let complaint = Complaint { message, nearest };
+            context.report_at(format!("{key}.stub[{at}]"), "E-MAN-039", stub.name.span.clone(), complaint);
+        }
+    }
+}
+
+/// A shim is for a bundle, a core gap is where the stock core stays, and either is opened.
+fn shim_use(index: usize, shim: &Shim, manifest: &Manifest, context: &mut Context) {
+    let key = format!("shim[{index}]");
+    if !context.sound(&key) || !context.sound("torch.swap") {
+        return;
+    }
+    let swap = *manifest.torch.swap;
+    let what = match *shim.kind {
+        _ if swap == Swap::None => "nothing is bundled, and a shim is part of a bundle",
+        ShimKind::CoreGap if swap == Swap::Core => "the core is the vendor's, and has no gap",
+        _ => "",
+    };
+    if !what.is_empty() {
+        let message = format!("swap is `{swap}`: {what}");
+        report(context, &format!("{key}.kind"), "E-MAN-037", &shim.kind.span, message);
+    }
+    if let Some(bundle) = &manifest.bundle
+        && context.sound("bundle.preload")
+        && !bundle.preload.iter().any(|opened| opened.value == shim.soname.value)
+    {
+        let message = format!("`{}` is a shim, and preload does not open it", shim.soname);
+        report(context, &format!("{key}.soname"), "E-MAN-035", &shim.soname.span, message);
     }
 }
 

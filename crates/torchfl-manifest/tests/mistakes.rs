@@ -28,8 +28,8 @@ fn every_key_of_the_design_is_read() {
     let manifest = Manifest::parse(RIGHT, "m.toml").unwrap();
     assert_eq!(manifest.name(), "metax");
     assert_eq!(&RIGHT[manifest.title.span.clone()], "\"MetaX MACA\"");
-    assert_eq!(manifest.triton.unwrap().target.unwrap().warp_size.value, 64);
-    assert_eq!(manifest.shim.len(), 2);
+    assert_eq!(manifest.triton.unwrap().target.unwrap().warp_size.unwrap().value, 64);
+    assert_eq!(manifest.shim[0].stub[0].returns.value, 801);
     assert_eq!(manifest.bundle.unwrap().kernels.unwrap().as_str(), "CUDA");
     let severity = manifest.audit.unwrap().severity;
     let words: Vec<&str> = severity.values().map(|severity| &RIGHT[severity.span.clone()]).collect();
@@ -57,7 +57,7 @@ fn all_mistakes_are_reported_at_once_with_their_places() {
           m.toml:5:1: E-MAN-010: unknown key `vendro` (did you mean `vendor`?)
           m.toml:7:1: E-MAN-012: missing key `release`
           m.toml:8:9: E-MAN-011: expected a string, found an integer
-          m.toml:32:25: E-MAN-032: `libtorch_cup.so` comes from nowhere: it is not in required, optional, front or never-duplicate (did you mean `libtorch_cpu.so`?)
+          m.toml:32:44: E-MAN-032: `libtorch_cup.so` comes from nowhere: it is no shim, and not in required, optional, front or never-duplicate (did you mean `libtorch_cpu.so`?)
           m.toml:33:23: E-MAN-033: `libc10_cuda.so` is not in preload, so nothing opens it globally (did you mean `libtorch_cuda.so`?)
         "##);
 }
@@ -207,14 +207,14 @@ fn empty_lists_that_must_say_something() {
 #[test]
 fn libraries_from_nowhere() {
     insta::assert_snapshot!(problems(&[
-        ("preload = [\"libc10.so\"", "preload = [\"libgopm.so.1\", \"libc10.so\""),
+        ("preload = [\"libcudart.so.12\"", "preload = [\"libgopm.so.1\", \"libcudart.so.12\""),
         ("global = [{ library = \"libc10_cuda.so\"", "global = [{ library = \"libtorch_cuda_linalg.so\""),
         ("probe = \"libtorch_cuda.so\"", "probe = \"libtorch_hip.so\""),
         ("include = []", "include = []\nfront = [\"libcaffe2.so\"]"),
     ]), @r##"
     27:9: E-MAN-034: probe `libtorch_hip.so` is not bundled: it is in neither required nor optional (did you mean `libtorch_cpu.so`?) ["libtorch_hip.so"]
     31:10: E-MAN-035: `libcaffe2.so` is in front, and preload does not open it ["libcaffe2.so"]
-    33:12: E-MAN-032: `libgopm.so.1` comes from nowhere: it is not in required, optional, front or never-duplicate (did you mean `libgomp.so.1`?) ["libgopm.so.1"]
+    33:12: E-MAN-032: `libgopm.so.1` comes from nowhere: it is no shim, and not in required, optional, front or never-duplicate (did you mean `libgomp.so.1`?) ["libgopm.so.1"]
     34:23: E-MAN-033: `libtorch_cuda_linalg.so` is not in preload, so nothing opens it globally (did you mean `libtorch_cuda.so`?) ["libtorch_cuda_linalg.so"]
     "##);
 }
@@ -232,7 +232,10 @@ fn bundled_libraries_that_others_bring_too() {
 
 #[test]
 fn a_swap_that_the_rest_contradicts() {
-    insta::assert_snapshot!(problems(&[("swap = \"core\"", "swap = \"none\"")]), @r##"26:7: E-MAN-037: swap is `none`, and yet there is a bundle ["lib_maca"]"##);
+    insta::assert_snapshot!(problems(&[("swap = \"core\"", "swap = \"none\"")]), @r##"
+    26:7: E-MAN-037: swap is `none`, and yet there is a bundle ["lib_maca"]
+    48:8: E-MAN-037: swap is `none`: nothing is bundled, and a shim is part of a bundle ["versioned-forwarder"]
+    "##);
     insta::assert_snapshot!(problems(&[("swap = \"core\"", "swap = \"extra\"")]), @r##"11:8: E-MAN-037: swap is `extra`, and bundle.front is empty: the stock core is opened first, so it must be named ["extra"]"##);
     insta::assert_snapshot!(problems(&[("front = \"cpu\"", "front = \"vendor\"")]), @r##"11:8: E-MAN-037: front is the vendor's own torch, and swap is `core`: nothing is to be replaced ["core"]"##);
     let at = RIGHT.find("[bundle]").unwrap();
@@ -291,6 +294,75 @@ fn a_provided_folder_that_is_not_in_site_packages() {
     insta::assert_snapshot!(dir("/usr/lib"), @r##"45:7: E-MAN-050: "/usr/lib" is absolute: this folder starts in the site-packages folder ['/usr/lib']"##);
     insta::assert_snapshot!(dir("../lib"), @r##"45:7: E-MAN-050: "../lib" holds an empty, `.` or `..` part: this folder stays in site-packages ['../lib']"##);
     assert_eq!(dir("nvidia/cu13/lib"), "no mistake");
+}
+
+#[test]
+fn shims_whose_keys_do_not_fit() {
+    let kind = |new: &str| problems(&[("kind = \"versioned-forwarder\"", new)]);
+    insta::assert_snapshot!(kind("kind = 'core-gap'"), @r##"
+    48:8: E-MAN-037: swap is `core`: the core is the vendor's, and has no gap ['core-gap']
+    50:14: E-MAN-038: a core-gap forwards nothing, and has no `forward-to` ["libsymbol_cu.so"]
+    51:11: E-MAN-038: a core-gap forwards nothing, and has no `version` ["libcudart.so.12"]
+    "##);
+    insta::assert_snapshot!(problems(&[
+        ("forward-to = \"libsymbol_cu.so\"\n", ""),
+        ("version = \"libcudart.so.12\"\n", ""),
+        ("preload = [\"libcudart.so.12\", ", "preload = ["),
+        ("\"libshm.so\"]\ninclude", "\"libshm.so\", \"libcudart.so.12\"]\ninclude"),
+        ("\"libmcblas.so*\"", "\"libcudart.so*\""),
+    ]), @r##"
+    39:14: E-MAN-036: `libcudart.so*` matches `libcudart.so.12`, which is bundled: it cannot stay on the host too ["libcudart.so*"]
+    48:8: E-MAN-038: a versioned-forwarder needs `forward-to` ["versioned-forwarder"]
+    48:8: E-MAN-038: a versioned-forwarder needs `version` ["versioned-forwarder"]
+    49:10: E-MAN-035: `libcudart.so.12` is a shim, and preload does not open it ["libcudart.so.12"]
+    49:10: E-MAN-036: `libcudart.so.12` is bundled and generated: one of them is wrong ["libcudart.so.12"]
+    "##);
+    insta::assert_snapshot!(problems(&[
+        ("version = \"libcudart.so.12\"", "version = \"libcudart 12\""),
+        ("returns = 801 }]", "returns = 'x' }, {}]"),
+    ]), @r##"
+    51:11: E-MAN-023: "libcudart 12" is no symbol: letters, digits, `_`, `.` and `$`, no digit first; C++ names are mangled ["libcudart 12"]
+    53:47: E-MAN-011: expected an integer, found a string ['x']
+    53:54: E-MAN-012: missing key `name` [{}]
+    53:54: E-MAN-012: missing key `returns` [{}]
+    "##);
+}
+
+#[test]
+fn a_second_shim_of_one_name_that_forwards_to_itself() {
+    let another = r#"
+[[shim]]
+kind = "versioned-forwarder"
+soname = "libcudart.so.12"
+forward-to = "libcudart.so.12"
+version = "V"
+symbols = ["a", "b", "a"]
+stub = [{ name = "b", returns = -1 }, { name = "b", returns = 0 }]
+
+[env]"#;
+    insta::assert_snapshot!(problems(&[("\n[env]", another)]), @r##"
+    57:10: E-MAN-030: `libcudart.so.12` is listed twice in shim ["libcudart.so.12"]
+    57:10: E-MAN-038: `libcudart.so.12` would forward to itself ["libcudart.so.12"]
+    60:22: E-MAN-030: `a` is listed twice in shim[1].symbols ["a"]
+    61:48: E-MAN-030: `b` is listed twice in shim[1].stub ["b"]
+    "##);
+}
+
+#[test]
+fn symbols_of_shims() {
+    let symbols = |new: &str| problems(&[("[\"cudaMalloc\", \"cudaFree\", \"cudaGraphCreate\"]", new)]);
+    insta::assert_snapshot!(symbols("[]"), @r##"
+    52:11: E-MAN-012: no symbol is given [[]]
+    53:18: E-MAN-039: `cudaGraphCreate` is not among the shim's symbols ["cudaGraphCreate"]
+    "##);
+    insta::assert_snapshot!(symbols("['at::cuda::f()', '2x']"), @r##"
+    52:12: E-MAN-023: "at::cuda::f()" is no symbol: letters, digits, `_`, `.` and `$`, no digit first; C++ names are mangled ['at::cuda::f()']
+    52:29: E-MAN-023: "2x" is no symbol: letters, digits, `_`, `.` and `$`, no digit first; C++ names are mangled ['2x']
+    "##);
+    insta::assert_snapshot!(symbols("['cudaGraphCreat']"), @r##"53:18: E-MAN-039: `cudaGraphCreate` is not among the shim's symbols (did you mean `cudaGraphCreat`?) ["cudaGraphCreate"]"##);
+    insta::assert_snapshot!(symbols("'compute'"), @r##"52:11: E-MAN-013: "compute" is neither `computed` nor an array of symbols (did you mean `computed`?) ['compute']"##);
+    insta::assert_snapshot!(symbols("3"), @r##"52:11: E-MAN-011: expected `computed` or an array, found an integer [3]"##);
+    assert_eq!(symbols("'computed'"), "no mistake");
 }
 
 #[test]

@@ -33,7 +33,8 @@ fn a_whole_manifest() {
         "optional":["libc10_cuda.so","libtorch_cuda.so","libtorch_cuda_linalg.so","libshm.so"],
         "include":[],
         "never_duplicate":["libgomp.so.1"],
-        "open":[{"name":"libc10.so","from":"bundle","shared":false,"global":false},
+        "open":[{"name":"libcudart.so.12","from":"bundle","shared":false,"global":false},
+        {"name":"libc10.so","from":"bundle","shared":false,"global":false},
         {"name":"libtorch_cpu.so","from":"bundle","shared":false,"global":false},
         {"name":"libc10_cuda.so","from":"bundle","shared":false,"global":true},
         {"name":"libtorch_cuda.so","from":"bundle","shared":false,"global":false},
@@ -46,8 +47,9 @@ fn a_whole_manifest() {
         "dlopen":["libsymbol_cu.so"],
         "devices":["/dev/mxcd*"]},
         "provided":[{"dist":"nvidia-cublas","version":null,"dir":null,"libraries":["libcublas.so.13"]}],
-        "shims":[{"kind":"versioned-forwarder","soname":"libcudart.so.12","forward_to":"libsymbol_cu.so"},
-        {"kind":"core-gap","soname":null,"forward_to":null}],
+        "shims":[{"kind":"versioned-forwarder","soname":"libcudart.so.12","forward":{"to":"libsymbol_cu.so","version":"libcudart.so.12"},
+        "symbols":{"listed":["cudaMalloc","cudaFree","cudaGraphCreate"]},
+        "stubs":{"cudaGraphCreate":801}}],
         "env":{"MACA_PATH":"/opt/maca"},
         "comm":"mccl","triton":{"supplier":"vendor","owners":[{"name":"triton","local":"metax"},
         {"name":"flagtree","local":"metax"}],
@@ -151,7 +153,7 @@ fn an_unknown_vendor_is_told_its_neighbours() {
     let error = find("cuda-slm").unwrap_err();
     insta::assert_snapshot!(format!("{}: {error}\nhint: {}", error.code(), error.hint().unwrap()), @r##"
         E-MAN-101: no manifest is named `cuda-slm`
-        hint: did you mean `cuda-slim`? There are cuda, cuda-slim, sim
+        hint: did you mean `cuda-slim`? There are ascend, bpu, cuda, cuda-slim, dcu, dcu-slim, gcu, kunlunxin, metax, musa, ppu, sim, tsingmicro
         "##);
 }
 
@@ -162,7 +164,7 @@ fn a_new_manifest_parses_and_is_listed_as_incomplete() {
     assert_eq!(manifest.name(), "acme");
     assert_eq!(manifest.bundle.as_ref().unwrap().dir.as_str(), "lib_acme");
     let keys: Vec<String> = check(&manifest).into_iter().map(|finding| finding.key).collect();
-    insta::assert_snapshot!(keys.join(" "), @r##"title torch.markers target.glibc sdk.version bundle.probe host.libraries host.devices"##);
+    insta::assert_snapshot!(keys.join(" "), @r##"title torch.markers target.glibc sdk.version sdk.roots bundle.probe bundle.kernels host.libraries host.devices comm"##);
     assert!(check(&manifest).iter().all(|finding| finding.severity == Severity::Note));
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Recipe {
     pub(crate) attributes: BTreeMap<String, String>,
     /// The library that the manifest names as the fork's sign.
     pub(crate) probe: String,
+    /// The dispatch key of the manifest, where it names one.
+    pub(crate) kernels: Option<String>,
     /// Required and optional libraries of the bundle, by file name.
     pub(crate) bundled: Vec<String>,
     /// Paths, relative to a site-packages folder, of the files that the bundle's globs are to match.
@@ -158,6 +160,7 @@ impl Recipe {
             markers: strings(&manifest.torch.markers),
             attributes: attributes(manifest, &sdk_version),
             probe: String::new(),
+            kernels: None,
             bundled: Vec::new(),
             included: Vec::new(),
             preload: Vec::new(),
@@ -170,14 +173,16 @@ impl Recipe {
         };
         if let Some(bundle) = &manifest.bundle {
             recipe.probe = bundle.probe.as_ref().map_or(String::new(), ToString::to_string);
+            recipe.kernels = bundle.kernels.as_ref().map(ToString::to_string);
             recipe.bundled = strings(bundle.required.iter().chain(&bundle.optional));
             recipe.included = bundle.include.iter().map(|glob| path_for(glob, &recipe.vendor)).collect();
             recipe.preload = strings(&bundle.preload);
         }
         if let Some(host) = &manifest.host {
             let named = |glob: &&Spanned<Glob>| !stem(glob).contains('*');
-            recipe.linked = host.libraries.iter().filter(named).map(|glob| host_name(glob)).collect();
-            let all: BTreeSet<String> = host.libraries.iter().map(|glob| host_name(glob)).collect();
+            let globs = || host.driver.iter().chain(&host.libraries);
+            recipe.linked = globs().filter(named).map(|glob| host_name(glob)).collect();
+            let all: BTreeSet<String> = globs().map(|glob| host_name(glob)).collect();
             recipe.host = all.into_iter().chain(strings(&host.dlopen)).collect();
         }
         recipe.sdk = sdk(manifest);
@@ -193,12 +198,12 @@ impl Recipe {
 
     /// The dispatch key that its kernels are registered under.
     pub(crate) fn key(&self) -> String {
-        self.device().to_uppercase()
+        self.kernels.clone().unwrap_or_else(|| self.device().to_uppercase())
     }
 
     /// `at::sim::add` of its kernels, mangled.
     pub(crate) fn kernel_add(&self) -> String {
-        let namespace = self.device();
+        let namespace = self.key().to_lowercase();
         format!("_ZN2at{}{namespace}3addERKNS_6TensorES3_RKN3c106ScalarE", namespace.len())
     }
 

@@ -5,9 +5,19 @@ fn list() {
     insta::assert_snapshot!(Context::new().run("vendor list"), @r"
     exit: 0
     --- stdout
+    ascend       torch 2.10.0   none   runtime-only  Huawei Ascend, CANN 9
+    bpu          torch 2.10.0   none   runtime-only  D-Robotics BPU
     cuda         torch 2.13.0   core   experimental  NVIDIA CUDA 13
     cuda-slim    torch 2.13.0   extra  experimental  NVIDIA CUDA 13, on the stock core
+    dcu          torch 2.10.0   core   experimental  Hygon DCU, DTK 26.04
+    dcu-slim     torch 2.10.0   extra  experimental  Hygon DCU, DTK 26.04, on the stock core
+    gcu          torch 2.10.0   none   runtime-only  Enflame GCU 1.9
+    kunlunxin    torch 2.9.0    none   experimental  Kunlunxin P800
+    metax        torch 2.10.0   core   experimental  MetaX MACA 3.8
+    musa         torch 2.10.0   none   runtime-only  Moore Threads MUSA 5.2
+    ppu          torch 2.10.0   core   experimental  T-Head PPU 2.0
     sim          torch 2.13.0   core   experimental  Sim sample chip
+    tsingmicro   torch 2.10.0   none   runtime-only  TsingMicro TX8
     --- stderr
     ");
 }
@@ -33,7 +43,7 @@ fn an_unknown_vendor_is_told_the_nearest() {
     E-MAN-101
 
       x no manifest is named `simm`
-      help: did you mean `sim`? There are cuda, cuda-slim, sim
+      help: did you mean `sim`? There are ascend, bpu, cuda, cuda-slim, dcu, dcu-slim, gcu, kunlunxin, metax, musa, ppu, sim, tsingmicro
     ");
     insta::assert_snapshot!(context.run("--json vendor show simm"), @r#"
     exit: 2
@@ -43,7 +53,7 @@ fn an_unknown_vendor_is_told_the_nearest() {
         "also": [],
         "causes": [],
         "code": "E-MAN-101",
-        "hint": "did you mean `sim`? There are cuda, cuda-slim, sim",
+        "hint": "did you mean `sim`? There are ascend, bpu, cuda, cuda-slim, dcu, dcu-slim, gcu, kunlunxin, metax, musa, ppu, sim, tsingmicro",
         "message": "no manifest is named `simm`"
       }
     }
@@ -51,7 +61,7 @@ fn an_unknown_vendor_is_told_the_nearest() {
     E-MAN-101
 
       x no manifest is named `simm`
-      help: did you mean `sim`? There are cuda, cuda-slim, sim
+      help: did you mean `sim`? There are ascend, bpu, cuda, cuda-slim, dcu, dcu-slim, gcu, kunlunxin, metax, musa, ppu, sim, tsingmicro
     "#);
     insta::assert_snapshot!(context.run("build simm --torch x"), @r"
     exit: 2
@@ -60,7 +70,7 @@ fn an_unknown_vendor_is_told_the_nearest() {
     E-MAN-101
 
       x no manifest is named `simm`
-      help: did you mean `sim`? There are cuda, cuda-slim, sim
+      help: did you mean `sim`? There are ascend, bpu, cuda, cuda-slim, dcu, dcu-slim, gcu, kunlunxin, metax, musa, ppu, sim, tsingmicro
     ");
 }
 
