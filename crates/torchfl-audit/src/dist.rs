@@ -61,6 +61,10 @@ impl Dist {
     pub fn wheel(path: &Path, scratch: &Path) -> Result<Self, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let wheel: WheelName = name.parse()?;
+        // Before it is opened: a FIFO would wait for a writer.
+        if fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
+            return Err(Error::Special { path: path.to_owned() });
+        }
         let archive = Archive::open(path)?;
         let files = archive.members().iter().filter(|member| !member.name.ends_with('/'));
         let files = files.map(|member| (member.name.clone(), Some(member.size))).collect();

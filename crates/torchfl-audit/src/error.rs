@@ -70,6 +70,12 @@ pub enum Error {
         /// The stock torch.
         stock: PathBuf,
     },
+    /// A FIFO or a device.
+    #[error("{} is neither a file nor a folder", path.display())]
+    Special {
+        /// The path.
+        path: PathBuf,
+    },
     /// Neither a library nor a symbol.
     #[error("{name}: no library of this name is looked for, and no symbol of it is defined or referred to")]
     Unknown {
@@ -93,6 +99,7 @@ impl Error {
             Self::Library { .. } => "E-AUD-007",
             Self::NoCore { .. } => "E-AUD-008",
             Self::Unknown { .. } => "E-AUD-009",
+            Self::Special { .. } => "E-AUD-010",
         }
     }
 
@@ -113,6 +120,7 @@ impl Error {
             Self::NoRule { .. } => "the rules are listed in docs/reference/audit.md",
             Self::Library { .. } => "name a shared library that is linked against torch",
             Self::NoCore { .. } => "name two torches for the same machine",
+            Self::Special { .. } => "name a wheel file, or a site-packages folder",
             Self::Unknown { .. } => {
                 "give a SONAME or file name, or a symbol's mangled name (`nm -D LIBRARY`)"
             }

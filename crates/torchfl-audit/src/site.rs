@@ -252,8 +252,7 @@ fn sysroots(files: &mut Files, sysroots: &[PathBuf]) -> Result<(), Error> {
         if path.is_dir() {
             files.root("/", path);
         } else {
-            let bytes = fs_err::read(path).map_err(Error::Io)?;
-            Snapshot::parse(&bytes, &path.to_string_lossy())?.mount(files);
+            Snapshot::read(path)?.mount(files);
         }
     }
     Ok(())

@@ -136,13 +136,13 @@ pub(crate) enum Compression {
 #[derive(Debug, Args)]
 pub(crate) struct Company {
     /// The torch that it meets: a wheel file, or the site-packages folder it is installed in
-    #[arg(long, value_name = "WHEEL|DIR")]
+    #[arg(long, value_name = "WHEEL|DIR", help_heading = "What to prove it with")]
     pub torch: Option<PathBuf>,
     /// What is installed beside it: a wheel file, or a site-packages folder
-    #[arg(long, value_name = "WHEEL|DIR")]
+    #[arg(long, value_name = "WHEEL|DIR", help_heading = "What to prove it with")]
     pub with: Vec<PathBuf>,
     /// The target machine: a tree of its files, or a snapshot; the earlier one wins
-    #[arg(long, value_name = "DIR|SNAPSHOT")]
+    #[arg(long, value_name = "DIR|SNAPSHOT", help_heading = "What to prove it with")]
     pub sysroot: Vec<PathBuf>,
     /// Threads that read [default: all processors, 16 at most]
     #[arg(long, value_name = "N")]
@@ -159,10 +159,10 @@ pub(crate) struct Audit {
     #[arg(long)]
     pub hashes: bool,
     /// Take nothing on anybody's word: what is not seen in a file is an error
-    #[arg(long)]
+    #[arg(long, help_heading = "What to prove it with")]
     pub require_proof: bool,
     /// A library or symbol that may stay unresolved
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "What to prove it with")]
     pub allow_unresolved: Vec<String>,
 }
 

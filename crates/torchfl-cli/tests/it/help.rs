@@ -144,6 +144,90 @@ fn build() {
 }
 
 #[test]
+fn audit() {
+    insta::assert_snapshot!(Context::new().run("audit --help"), @r"
+    exit: 0
+    --- stdout
+    Judge a wheel before it ships: will it load, beside this torch, on that machine?
+
+    Usage: torchfl audit [OPTIONS] <WHEEL>
+
+    Arguments:
+      <WHEEL>  The wheel, or a site-packages folder with torch_fl in it
+
+    Options:
+          --json         Print data as JSON on stdout, errors too
+      -q, --quiet        Print nothing but errors on stderr
+          --threads <N>  Threads that read [default: all processors, 16 at most]
+          --hashes       Compare every file with its hash in RECORD, too
+      -h, --help         Print help
+
+    What to prove it with:
+          --torch <WHEEL|DIR>        The torch that it meets: a wheel file, or the site-packages folder
+                                     it is installed in
+          --with <WHEEL|DIR>         What is installed beside it: a wheel file, or a site-packages
+                                     folder
+          --sysroot <DIR|SNAPSHOT>   The target machine: a tree of its files, or a snapshot; the earlier
+                                     one wins
+          --require-proof            Take nothing on anybody's word: what is not seen in a file is an
+                                     error
+          --allow-unresolved <NAME>  A library or symbol that may stay unresolved
+    --- stderr
+    ");
+}
+
+#[test]
+fn why() {
+    insta::assert_snapshot!(Context::new().run("why --help"), @r"
+    exit: 0
+    --- stdout
+    Say why a library is found where it is, or what a symbol is bound to
+
+    Usage: torchfl why [OPTIONS] <WHEEL> <NAME>
+
+    Arguments:
+      <WHEEL>  The wheel, or a site-packages folder with torch_fl in it
+      <NAME>   A library's file name, SONAME or path, or a symbol's name as `nm -D` prints it
+
+    Options:
+          --json         Print data as JSON on stdout, errors too
+      -q, --quiet        Print nothing but errors on stderr
+          --threads <N>  Threads that read [default: all processors, 16 at most]
+      -h, --help         Print help
+
+    What to prove it with:
+          --torch <WHEEL|DIR>       The torch that it meets: a wheel file, or the site-packages folder
+                                    it is installed in
+          --with <WHEEL|DIR>        What is installed beside it: a wheel file, or a site-packages folder
+          --sysroot <DIR|SNAPSHOT>  The target machine: a tree of its files, or a snapshot; the earlier
+                                    one wins
+    --- stderr
+    ");
+}
+
+#[test]
+fn core_gap() {
+    insta::assert_snapshot!(Context::new().run("core-gap --help"), @r"
+    exit: 0
+    --- stdout
+    Say what of a fork's core the stock core lacks
+
+    Usage: torchfl core-gap [OPTIONS] --vendor <WHEEL|DIR> --stock <WHEEL|DIR>
+
+    Options:
+          --json                Print data as JSON on stdout, errors too
+          --vendor <WHEEL|DIR>  The vendor's torch: a wheel file, or the site-packages folder it is
+                                installed in
+      -q, --quiet               Print nothing but errors on stderr
+          --stock <WHEEL|DIR>   The stock torch of the same release
+          --plugin <SO>         A plugin that was compiled against the vendor's headers
+          --threads <N>         Threads that read [default: all processors, 16 at most]
+      -h, --help                Print help
+    --- stderr
+    ");
+}
+
+#[test]
 fn inspect() {
     insta::assert_snapshot!(Context::new().run("inspect --help"), @r"
     exit: 0

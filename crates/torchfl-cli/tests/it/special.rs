@@ -24,6 +24,7 @@ fn bounded(context: &Context, words: &str) -> String {
 fn a_fifo_is_refused_and_waited_for_by_no_command() {
     let context = Context::new();
     fifo(&context, "pipe");
+    fifo(&context, "acme-1-py3-none-any.whl");
     context.library("a.so", &[]);
     for (words, code) in [
         ("inspect pipe", "E-CLI-004"),
@@ -34,12 +35,18 @@ fn a_fifo_is_refused_and_waited_for_by_no_command() {
         ("build sim --torch pipe", "E-BLD-031"),
         ("build sim --torch {torch} --front pipe", "E-BLD-031"),
         ("build sim --torch {torch} --front {stock} --plugin pipe", "E-BLD-001"),
+        ("audit acme-1-py3-none-any.whl", "E-AUD-010"),
+        ("audit {stock} --with acme-1-py3-none-any.whl", "E-AUD-010"),
+        ("audit {stock} --sysroot pipe", "E-LDR-003"),
+        ("why acme-1-py3-none-any.whl libc10.so", "E-AUD-010"),
+        ("core-gap --vendor {torch} --stock acme-1-py3-none-any.whl", "E-AUD-010"),
+        ("core-gap --vendor {torch} --stock {stock} --plugin pipe", "E-AUD-001"),
     ] {
         let text = bounded(&context, words);
         assert!(text.starts_with("exit: 2\n") && text.contains(code), "{words}: {text}");
     }
     assert!(fs_err::metadata(context.path("pipe")).unwrap().file_type().is_fifo());
-    assert_eq!(names(&context.path("")), ["a.so", "empty.c", "pipe", "sk"]);
+    assert_eq!(names(&context.path("")), ["a.so", "acme-1-py3-none-any.whl", "empty.c", "pipe", "sk"]);
 }
 
 #[test]
