@@ -129,7 +129,7 @@ pub(super) fn normal(path: &str) -> Option<String> {
 }
 
 /// A normal path as a folder's: that of the root is empty.
-pub(super) fn folder(normal: String) -> String {
+fn folder(normal: String) -> String {
     if normal.is_empty() { "/".to_owned() } else { normal }
 }
 

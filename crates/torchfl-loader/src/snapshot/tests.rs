@@ -367,6 +367,7 @@ fn what_is_no_snapshot_is_refused() {
         ("torchfl-snapshot 1\nto x\n", "without `link`"),
         ("torchfl-snapshot 1\nlink x\n", "not absolute"),
         ("torchfl-snapshot 1\nlink /a/../x\n", "not absolute"),
+        ("torchfl-snapshot 1\nlibrary /\n", "not absolute"),
         ("torchfl-snapshot 1\ntitle \\x\n", "neither"),
         ("torchfl-snapshot 1\nlibrary /a\nsymbols 0\n", "without `machine`"),
         ("torchfl-snapshot 1\nlibrary /a\nmachine x elf64 little\n", "number"),

@@ -8,7 +8,7 @@ use flate2::bufread::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use torchfl_elf::{Bind, Class, Endian, Kind, Machine, SearchPath, Tag};
 
-use super::take::{folder, is_data, normal};
+use super::take::{is_data, normal};
 use super::{Kept, Snapshot};
 use crate::cache::Abi;
 use crate::error::Error;
@@ -180,7 +180,8 @@ impl Rows<'_> {
         while let Some((word, rest)) = self.next()? {
             match word {
                 "title" => snapshot.title = unescaped(rest)?,
-                "folder" => snapshot.folders.push(folder(path(rest)?)),
+                "folder" if rest == "/" => snapshot.folders.push(rest.to_owned()),
+                "folder" => snapshot.folders.push(path(rest)?),
                 "link" => link = Some(path(rest)?),
                 "to" => {
                     let from = link.take().ok_or("`to` without `link`")?;
@@ -294,8 +295,9 @@ impl Rows<'_> {
 
 fn path(text: &str) -> Result<String, String> {
     let plain = unescaped(text)?;
-    let normal = normal(&plain).filter(|_| plain.starts_with('/') && !plain.contains('\0'));
-    normal.ok_or_else(|| "a path that is not absolute, or holds `..`".to_owned())
+    let sound = plain.starts_with('/') && !plain.contains('\0');
+    let path = normal(&plain).filter(|path| sound && !path.is_empty());
+    path.ok_or_else(|| "a path that is not absolute, or holds `..`".to_owned())
 }
 
 fn number(text: &str) -> Result<u64, String> {
