@@ -34,6 +34,8 @@ pub(crate) struct Opening {
     pub result: Result<MapId, Failure>,
     /// What was found wrong on the way.
     pub problems: Vec<Failure>,
+    /// How many libraries were mapped after it.
+    pub mapped: usize,
 }
 
 impl Opening {
@@ -151,7 +153,8 @@ impl Import<'_> {
         let result = self.process.open(&path, Open { global, ..Open::default() });
         let problems = self.process.problems()[before..].to_vec();
         let map = result.as_ref().ok().copied();
-        self.openings.push(Opening { path, by, result, problems });
+        let mapped = self.process.maps().len();
+        self.openings.push(Opening { path, by, result, problems, mapped });
         map
     }
 }
@@ -173,7 +176,8 @@ pub(crate) fn alone<'f>(import: &Import<'f>, path: &str) -> Alone<'f> {
     let before = process.problems().len();
     let result = process.open(path, Open::default());
     let problems = process.problems()[before..].to_vec();
-    let opening = Opening { path: path.to_owned(), by: "whoever needs it", result, problems };
+    let mapped = process.maps().len();
+    let opening = Opening { path: path.to_owned(), by: "whoever needs it", result, problems, mapped };
     Alone { process, opening }
 }
 
