@@ -60,11 +60,13 @@ impl Diff {
     /// Libraries are compared by the names that they are asked for: file names and links. The file name behind a
     /// SONAME (`liba.so.1.2.3` for `liba.so.1`) is none: nobody asks for it.
     pub fn between(first: &Snapshot, second: &Snapshot) -> Self {
-        let (a, b) = (Names::of(first), Names::of(second));
+        let (mut a, mut b) = (Names::of(first), Names::of(second));
+        a.pair(second);
+        b.pair(first);
         let mut diff = Self::default();
         let mut pairs = BTreeSet::new();
         for (name, found) in &a.found {
-            let other = a.partner(name, &b).and_then(|name| b.found.get(&name));
+            let other = a.partner(name).and_then(|name| b.found.get(&name));
             match (found.what, other.map(|other| other.what)) {
                 (What::Library(from), Some(What::Library(to))) => drop(pairs.insert((from, to))),
                 (What::Folder, Some(What::Folder)) => {}
@@ -73,11 +75,13 @@ impl Diff {
             }
         }
         for (name, found) in b.found.iter().filter(|(_, found)| found.asked_for) {
-            if b.partner(name, &a).is_none_or(|name| !a.found.contains_key(&name)) {
+            if b.partner(name).is_none_or(|name| !a.found.contains_key(&name)) {
                 diff.new.push(found.path.to_owned());
             }
         }
-        let compared = pairs.into_iter().map(|(from, to)| (a.preferred(from), from, to));
+        let preferred = a.preferred();
+        let path = |library: &usize| preferred.get(library).copied().unwrap_or_default();
+        let compared = pairs.into_iter().map(|(from, to)| (path(&from), from, to));
         let changes = compared.map(|(path, from, to)| {
             let mut change = facts(path, &first.libraries[from].object, &second.libraries[to].object);
             exports(&mut change, &a.scope(from), &b.scope(to));
@@ -109,6 +113,9 @@ impl Change {
 
 const MACHINE: &str = "machine";
 
+/// Libraries that are looked into for a symbol: real ones need some dozens.
+const MAX_SCOPE: usize = 200;
+
 /// A name: the folder that it lies in, by its place among the snapshot's, and the path below that.
 type Name<'s> = (Option<usize>, &'s str);
 
@@ -129,6 +136,8 @@ struct Names<'s> {
     snapshot: &'s Snapshot,
     found: BTreeMap<Name<'s>, Found<'s>>,
     by_soname: HashMap<&'s str, usize>,
+    /// The folders of the other snapshot that those of this one correspond to.
+    partners: Vec<Option<usize>>,
 }
 
 impl<'s> Names<'s> {
@@ -143,7 +152,8 @@ impl<'s> Names<'s> {
         let by_path: HashMap<&str, usize> = paths.collect();
         let sonames = snapshot.libraries.iter().enumerate().rev();
         let sonames = sonames.filter_map(|(index, kept)| Some((kept.object.soname.as_deref()?, index)));
-        let mut names = Self { snapshot, found: BTreeMap::new(), by_soname: sonames.collect() };
+        let mut names =
+            Self { snapshot, found: BTreeMap::new(), by_soname: sonames.collect(), partners: Vec::new() };
         for path in by_path.keys().copied().chain(snapshot.links.keys().map(String::as_str)) {
             let what = match files.entry(path) {
                 Entry::File(entry) => by_path.get(entry.path.as_str()).map(|index| What::Library(*index)),
@@ -178,42 +188,52 @@ impl<'s> Names<'s> {
         }
     }
 
-    /// The name in `other` that corresponds to `name` here.
-    fn partner(&self, name: &Name<'s>, other: &Names<'s>) -> Option<Name<'s>> {
-        let (here, there) = (&self.snapshot.folders, &other.snapshot.folders);
-        let Some(at) = name.0 else { return Some(*name) };
-        let same = there.iter().position(|folder| *folder == here[at]);
-        let unmatched = |from: &[String], to: &[String]| -> Vec<usize> {
-            (0..from.len()).filter(|at| !to.contains(&from[*at])).collect()
-        };
-        let by_order = || {
-            let place = unmatched(here, there).iter().position(|other| *other == at)?;
-            unmatched(there, here).get(place).copied()
-        };
-        same.or_else(by_order).map(|folder| (Some(folder), name.1))
+    /// Works out which folder of `other` each folder here corresponds to.
+    fn pair(&mut self, other: &Snapshot) {
+        let (here, there) = (&self.snapshot.folders, &other.folders);
+        let place = |folders: &[String], folder: &String| folders.iter().position(|one| one == folder);
+        let mut unmatched = (0..there.len()).filter(|at| place(here, &there[*at]).is_none());
+        let partner = |folder: &String| place(there, folder).or_else(|| unmatched.next());
+        self.partners = here.iter().map(partner).collect();
+    }
+
+    /// The name in the other snapshot that corresponds to `name` here.
+    fn partner(&self, name: &Name<'s>) -> Option<Name<'s>> {
+        match name.0 {
+            None => Some(*name),
+            Some(folder) => self.partners[folder].map(|folder| (Some(folder), name.1)),
+        }
     }
 
     /// A library, and what comes with it: what it needs, and they need, as far as it is here.
     fn scope(&self, library: usize) -> Vec<&'s Object> {
         let mut scope = vec![library];
         let mut at = 0;
-        while let Some(index) = scope.get(at) {
-            let needed = self.snapshot.libraries[*index].object.needed.iter();
-            let found: Vec<usize> =
-                needed.filter_map(|name| self.by_soname.get(name.as_str()).copied()).collect();
-            scope.extend(found.iter().filter(|index| !scope.contains(index)).collect::<BTreeSet<_>>());
+        while at < scope.len() && scope.len() < MAX_SCOPE {
+            let needed = &self.snapshot.libraries[scope[at]].object.needed;
+            for index in needed.iter().filter_map(|name| self.by_soname.get(name.as_str())) {
+                if !scope.contains(index) {
+                    scope.push(*index);
+                }
+            }
             at += 1;
         }
         scope.iter().map(|index| &*self.snapshot.libraries[*index].object).collect()
     }
 
-    /// The path that a library is best known by: the first that is asked for.
-    fn preferred(&self, library: usize) -> &'s str {
-        let own = self.found.values().filter(|found| found.library() == Some(library));
-        let soname = self.snapshot.libraries[library].object.soname.as_deref();
-        let rank =
-            |found: &&Found<'_>| (!found.asked_for, Some(base(found.path)) != soname, found.path.len());
-        own.min_by_key(rank).map_or("", |found| found.path)
+    /// The path that each library is best known by: one that is asked for, its SONAME, the shortest.
+    fn preferred(&self) -> HashMap<usize, &'s str> {
+        let mut best: HashMap<usize, &Found<'s>> = HashMap::new();
+        for found in self.found.values() {
+            let Some(library) = found.library() else { continue };
+            let soname = self.snapshot.libraries[library].object.soname.as_deref();
+            let rank =
+                |found: &Found<'_>| (!found.asked_for, Some(base(found.path)) != soname, found.path.len());
+            if best.get(&library).is_none_or(|known| rank(found) < rank(known)) {
+                best.insert(library, found);
+            }
+        }
+        best.into_iter().map(|(library, found)| (library, found.path)).collect()
     }
 }
 

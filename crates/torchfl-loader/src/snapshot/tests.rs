@@ -411,6 +411,11 @@ fn a_bomb_ends_in_an_error() {
     let error = Snapshot::parse(&gzip.finish().unwrap(), "x").unwrap_err();
     assert!(error.to_string().contains("rows"), "{error}");
 
+    let version = "V".repeat(1 << 19);
+    let symbols = "gf 1 a\n".repeat(1000);
+    let error = parse(&format!("{HEAD}version {version}\nsymbols 1000\n{symbols}")).unwrap_err();
+    assert!(error.contains("too long names"), "{error}");
+
     let mut gzip = GzBuilder::new().write(Vec::new(), Compression::fast());
     gzip.write_all(b"torchfl-snapshot 1\n").unwrap();
     let long = "x".repeat(500_000);

@@ -18,12 +18,15 @@ use crate::symbols::{Export, Symbols};
 /// The first row is this and the format's version.
 const FORMAT: &str = "torchfl-snapshot";
 const VERSION: &str = "1";
-/// Bounds for hostile files: bytes of text, bytes of one row, symbols of one library and of all, other rows.
+/// Bounds for hostile files: bytes of text, bytes of one row, symbols of one library and of all, other rows, folders.
 const MAX_TEXT: u64 = 512 << 20;
 const MAX_ROW: u64 = 1 << 20;
 const MAX_SYMBOLS: usize = 1 << 20;
 const MAX_ALL_SYMBOLS: usize = 8 << 20;
 const MAX_ROWS: usize = 1 << 20;
+const MAX_FOLDERS: usize = 1000;
+/// Bytes of the versions of one library's symbols, each of which has its own copy.
+const MAX_VERSION_TEXT: usize = 128 << 20;
 /// Versions have 15 bits in `.gnu.version`.
 const MAX_VERSIONS: usize = 0x7000;
 
@@ -194,6 +197,9 @@ impl Rows<'_> {
                 other => return Err(format!("a row `{other:.20}` in this place")),
             }
         }
+        if snapshot.folders.len() > MAX_FOLDERS {
+            return Err(format!("more than {MAX_FOLDERS} folders"));
+        }
         if self.input.get_ref().limit() == 0 {
             return Err(format!("more than {MAX_TEXT} bytes"));
         }
@@ -285,9 +291,13 @@ impl Rows<'_> {
         self.symbols =
             self.symbols.checked_sub(count).ok_or_else(|| format!("more than {MAX_ALL_SYMBOLS} symbols"))?;
         let mut exports = Vec::new();
+        let mut left = MAX_VERSION_TEXT;
         for _ in 0..count {
             let row = self.row()?.ok_or("the end comes within a library")?;
-            exports.push(export(row, versions).ok_or_else(|| format!("no symbol: {row:.80}"))?);
+            let export = export(row, versions).ok_or_else(|| format!("no symbol: {row:.80}"))?;
+            let version = export.version.as_ref().map_or(0, String::len);
+            left = left.checked_sub(version).ok_or("versions with too long names")?;
+            exports.push(export);
         }
         Ok(exports)
     }
