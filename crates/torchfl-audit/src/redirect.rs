@@ -37,9 +37,9 @@ pub(crate) fn usual(site: &Site) -> Way {
 }
 
 /// Judges every way: with nothing in `LD_LIBRARY_PATH`, with the stock `torch/lib` in it, and with the bundle.
-/// `usual` is the import as the bootstrap does it by itself.
+/// `usual` is the import as the bootstrap does it by itself. Without the torch that it meets there is nothing to judge.
 pub(crate) fn judge(site: &Site, usual: &Import<'_>) -> Option<Redirect> {
-    let build = site.build.as_ref()?;
+    let build = site.build.as_ref().filter(|_| site.torch.is_some())?;
     let ways = [Way::Finder, Way::Facade, Way::Links];
     let ways = ways.into_iter().map(|way| judge_way(site, way, usual)).collect();
     Some(Redirect { swap: build.swap.clone(), ways })

@@ -1,7 +1,7 @@
 //! Why a library was found where it was, and a symbol bound to what it is.
 
 use serde::Serialize;
-use torchfl_loader::{Failure, MapId, Process, Step, Why as Reason};
+use torchfl_loader::{Failure, MapId, Step, Why as Reason};
 
 use crate::import::{self, Import};
 use crate::redirect;
@@ -149,7 +149,7 @@ fn symbol(import: &Import<'_>, name: &str) -> Option<Why> {
                 Some(to) if to.object.is_given() => "taken on its word",
                 Some(_) => "seen",
             },
-            looked_into: looked_into(process, binding.from, binding.to),
+            looked_into: looked_into(import, binding.from, binding.to),
         });
     }
     for failure in import.problems() {
@@ -162,16 +162,20 @@ fn symbol(import: &Import<'_>, name: &str) -> Option<Why> {
                 version,
                 to: None,
                 how: "undefined: the loader stops here",
-                looked_into: from.map(|from| looked_into(process, from, None)).unwrap_or_default(),
+                looked_into: from.map(|from| looked_into(import, from, None)).unwrap_or_default(),
             });
         }
     }
     (!defined_by.is_empty() || !references.is_empty()).then_some(Why::Symbol { defined_by, references })
 }
 
-fn looked_into(process: &Process<'_>, from: MapId, to: Option<MapId>) -> Vec<String> {
+/// The scope of `from` when it was bound: what was mapped later was not in it.
+fn looked_into(import: &Import<'_>, from: MapId, to: Option<MapId>) -> Vec<String> {
+    let process = &import.process;
+    let opening = import.openings.iter().find(|opening| from.0 < opening.mapped);
+    let mapped = opening.map_or(process.maps().len(), |opening| opening.mapped);
     let mut all = Vec::new();
-    for map in process.scope(from) {
+    for map in process.scope(from).into_iter().filter(|map| map.0 < mapped) {
         all.push(shown(&process.map(map).real));
         if Some(map) == to {
             break;
