@@ -354,6 +354,14 @@ fn folders_that_cannot_be_taken() {
     assert_eq!(take("sdk", Some("/")), Ok(()));
 }
 
+#[test]
+fn the_example_of_the_reference_has_no_drift() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/snapshot.md");
+    let page = fs_err::read_to_string(page).unwrap();
+    let example = page.split("```\n").nth(1).unwrap();
+    assert_eq!(text(&parse(example).unwrap()), example);
+}
+
 const HEAD: &str = "torchfl-snapshot 1\ntitle x\nfolder /\nlibrary /liba.so\nmachine 62 elf64 little\n";
 
 #[test]
