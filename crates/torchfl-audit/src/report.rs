@@ -75,6 +75,8 @@ pub struct Assumption {
     pub library: String,
     /// A file that needs it.
     pub needed_by: String,
+    /// Symbols that were asked for without a version and taken to be its own: each may be missing in truth.
+    pub symbols: Vec<String>,
 }
 
 impl Report {
@@ -232,13 +234,29 @@ fn assume(site: &Site, process: &Process<'_>, assumed: &mut BTreeSet<Assumption>
         // One reason is enough.
         if !assumed.iter().any(|known| known.library == library) {
             let needed_by = map.by.map_or_else(|| "the import".to_owned(), |by| shown(&process.map(by).real));
-            assumed.insert(Assumption { word, library: library.to_owned(), needed_by });
+            let symbols = on_its_word(process, library);
+            assumed.insert(Assumption { word, library: library.to_owned(), needed_by, symbols });
         }
     }
 }
 
+/// Names, without a version, that were bound to a library that nobody has looked at.
+fn on_its_word(process: &Process<'_>, library: &str) -> Vec<String> {
+    let bound = process.bindings().iter().filter(|binding| {
+        let to = binding.to.map(|to| process.map(to));
+        to.is_some_and(|to| to.object.is_given() && base(&to.real) == library)
+    });
+    let names: BTreeSet<String> = bound
+        .filter_map(|binding| {
+            let symbols = &process.map(binding.from).object.symbols;
+            symbols.version(binding.symbol).is_none().then(|| symbols.text(binding.symbol))
+        })
+        .collect();
+    names.into_iter().collect()
+}
+
 fn unproved(assumption: &Assumption) -> Finding {
-    let Assumption { word, library, needed_by } = assumption;
+    let Assumption { word, library, needed_by, .. } = assumption;
     let whose = match word {
         Word::Tag => "the platform tag's",
         Word::Host => "the manifest's [host]",

@@ -13,6 +13,7 @@ use crate::Error;
 use crate::build::Build;
 use crate::dist::Dist;
 use crate::policy::{Promise, promised};
+use crate::rules::elf::base;
 use crate::system::{self, Machine, Word};
 
 /// Where all distributions lie in the model. Its depth does not matter: search paths stay inside.
@@ -74,13 +75,14 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) fn new(subject: Dist, request: Request) -> Result<Self, Error> {
         let mut dists = vec![subject];
-        let torch = match &request.torch {
-            Some(path) => {
-                dists.push(torch(path, &request.scratch)?);
-                Some(1)
+        let torch = request.torch.as_ref().map(|path| torch(path, &request.scratch)).transpose()?;
+        let torch = torch.map(|torch| {
+            // A torch that is judged itself is not there twice.
+            if torch.name != dists[0].name {
+                dists.push(torch);
             }
-            None => None,
-        };
+            dists.len() - 1
+        });
         let mut shut = Vec::new();
         for path in &request.with {
             for dist in beside(path, &request.scratch)? {
@@ -321,6 +323,12 @@ fn elfs(files: &Files, dist: &Dist, threads: usize) -> (Vec<Elf>, Vec<(String, S
                     let Entry::File(entry) = files.entry(&format!("{SITE}/{path}")) else { continue };
                     let Some(bytes) = files.bytes(&entry) else { continue };
                     if !torchfl_elf::is_elf(&*bytes) {
+                        // Programs have no ending, and may be scripts.
+                        if base(path).contains(".so") {
+                            let reason = "invalid ELF header".to_owned();
+                            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                            done.1.push(((*path).to_owned(), reason));
+                        }
                         continue;
                     }
                     let facts = torchfl_elf::facts(&*bytes, path);

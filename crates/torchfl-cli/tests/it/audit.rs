@@ -62,11 +62,6 @@ fn without_a_torch_its_libraries_are_taken_on_the_manifests_word() {
     on the platform tag's word: libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
     on the manifest's word, [host]: libsimrt.so.1
     on the word of the torch that it is for: libgomp.so.1
-
-    ways to redirect (swap core):
-      finder  sound
-      facade  sound
-      links   sound
     --- stderr
     ");
 }

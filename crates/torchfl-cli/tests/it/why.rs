@@ -68,7 +68,7 @@ fn a_symbol_of_the_fork() {
 
     torch_fl/lib_sim/libtorch_sim.so refers to it
       bound to: torch_fl/lib_sim/libtorch_cpu.so, seen
-      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch_fl/lib_sim/libtorch_global_deps.so, torch/lib/libgomp.so.1, torch_fl/lib_sim/libtorch_sim.so, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libtorch_cpu.so
+      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch/lib/libgomp.so.1, torch_fl/lib_sim/libtorch_sim.so, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libtorch_cpu.so
     --- stderr
     ");
 }
@@ -83,11 +83,11 @@ fn a_symbol_that_nobody_has_looked_for() {
 
     torch_fl/lib_sim/libc10_sim.so refers to it in version SIMRT_1.1
       bound to: libsimrt.so.1, taken on its word
-      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch_fl/lib_sim/libtorch_global_deps.so, torch/lib/libgomp.so.1, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libc10.so, libsimrt.so.1
+      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch/lib/libgomp.so.1, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libc10.so, libsimrt.so.1
 
     torch_fl/lib_sim/libtorch_sim.so refers to it in version SIMRT_1.1
       bound to: libsimrt.so.1, taken on its word
-      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch_fl/lib_sim/libtorch_global_deps.so, torch/lib/libgomp.so.1, torch_fl/lib_sim/libtorch_sim.so, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libtorch_cpu.so, torch_fl/lib_sim/libc10.so, libsimrt.so.1
+      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch/lib/libgomp.so.1, torch_fl/lib_sim/libtorch_sim.so, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libtorch_cpu.so, torch_fl/lib_sim/libc10.so, libsimrt.so.1
     --- stderr
     ");
     insta::assert_snapshot!(why("simrt_launch", "--sysroot sk"), @r"
@@ -149,7 +149,7 @@ fn a_library_and_a_symbol_that_are_missing() {
 
     torch_fl/lib_sim/libtorch_sim.so refers to it
       bound to: undefined: the loader stops here
-      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch_fl/lib_sim/libtorch_global_deps.so, torch/lib/libgomp.so.1, torch_fl/lib_sim/libtorch_sim.so, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libtorch_cpu.so, torch_fl/lib_sim/libc10.so, libsimrt.so.1, torch_fl/lib_sim/libsimblas-[HASH].so.2, torch_fl/lib_sim/libtorch.so, torch_fl/lib_sim/libtorch_python.so, torch/_C.cpython-3XX-[ARCH]-linux-gnu.so
+      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch/lib/libgomp.so.1, torch_fl/lib_sim/libtorch_sim.so, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libtorch_cpu.so, torch_fl/lib_sim/libc10.so, libsimrt.so.1, torch_fl/lib_sim/libsimblas-[HASH].so.2
     --- stderr
     ");
 }
