@@ -254,14 +254,23 @@ impl<'f> Process<'f> {
     /// `dlopen`. One that fails leaves nothing behind, but that names may have been added to libraries that were there.
     pub fn open(&mut self, name: &str, how: Open) -> Result<MapId, Failure> {
         let (maps, bindings, tls) = (self.maps.len(), self.bindings.len(), self.tls);
+        let placed = self.placed(maps);
         let result = self.try_open(name, how, maps);
         if result.is_err() {
             self.maps.truncate(maps);
             self.bindings.truncate(bindings);
-            self.tls = tls;
+            // Older libraries keep what they got.
+            if self.placed(maps) == placed {
+                self.tls.back_to(tls);
+            }
             self.unique.retain(|_, (map, _)| map.0 < maps);
         }
         result
+    }
+
+    /// How many of the first `maps` libraries are in the static TLS block.
+    fn placed(&self, maps: usize) -> usize {
+        self.maps[..maps].iter().filter(|map| map.tls_placed).count()
     }
 
     fn try_open(&mut self, name: &str, how: Open, before: usize) -> Result<MapId, Failure> {

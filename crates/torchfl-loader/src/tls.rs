@@ -91,6 +91,11 @@ impl StaticTls {
         true
     }
 
+    /// Gives back the room that was taken since; what descriptors may take is not (`elf/dl-close.c`).
+    pub(crate) fn back_to(&mut self, before: Self) {
+        self.used = before.used;
+    }
+
     /// Bytes that are left.
     pub(crate) fn left(&self) -> u64 {
         self.size - self.used

@@ -7,6 +7,7 @@
 )]
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod bench;
 pub(crate) mod elf;
 mod model;
 mod real;
@@ -82,6 +83,12 @@ pub(crate) struct Outcome {
     pub(crate) bound: Vec<Bound>,
 }
 
+impl Ended {
+    fn says(&self, text: &str) -> bool {
+        matches!(self, Self::Failed(message) if message.contains(text))
+    }
+}
+
 impl Run {
     pub(crate) fn program_path(&self) -> String {
         self.folder.join(&self.program).to_str().unwrap().to_owned()
@@ -101,15 +108,10 @@ impl Run {
 }
 
 impl Outcome {
-    /// Every binding once; none of a step that failed, which a process forgets. Which system error came last in a
-    /// search is left out: where nothing was tried it is none at all, and at the start it is a number.
+    /// Every binding once; none of a step that failed, which a process forgets.
     fn tidy(&mut self) {
         if let Ended::Failed(message) = &mut self.ended {
-            for end in ["cannot open shared object file", "cannot read file data"] {
-                if let Some(at) = message.find(end) {
-                    message.truncate(at + end.len());
-                }
-            }
+            *message = comparable(std::mem::take(message));
         }
         let mut seen: Vec<Bound> = Vec::new();
         for one in std::mem::take(&mut self.bound) {
@@ -121,19 +123,38 @@ impl Outcome {
     }
 }
 
-/// Runs both, and says where they differ.
-pub(crate) fn compare(run: &Run) -> Result<Vec<Outcome>, String> {
-    let (real, model) = (real(run), model(run));
-    for (at, (theirs, ours)) in real.iter().zip(&model).enumerate() {
-        if theirs != ours {
-            return Err(difference(run, at, theirs, ours));
+/// A message without the system error that came last in a search: where nothing was tried it is none at all, and at
+/// the start it is a number.
+fn comparable(mut message: String) -> String {
+    for end in ["cannot open shared object file", "cannot read file data"] {
+        if let Some(at) = message.find(end) {
+            message.truncate(at + end.len());
         }
     }
-    if real.len() == model.len() {
-        Ok(real)
-    } else {
-        Err(format!("steps: {} and {}", real.len(), model.len()))
+    message
+}
+
+/// Runs both, and says where they differ.
+pub(crate) fn compare(run: &Run) -> Result<Vec<Outcome>, String> {
+    let (mut real, model) = (real(run), model(run));
+    for (at, (theirs, ours)) in real.iter().zip(&model).enumerate() {
+        if theirs == ours {
+            continue;
+        }
+        // What a failed dlopen gives back of the static TLS block depends on the padding in it: where libraries do not
+        // touch, glibc forgets some (elf/dl-close.c, "One of them will be leaked"). The model gives all of it back.
+        let no_room = |outcome: &Outcome| outcome.ended.says("static TLS block");
+        if real[..at].iter().any(no_room) && no_room(theirs) && !no_room(ours) {
+            real.truncate(at);
+            return Ok(real);
+        }
+        return Err(difference(run, at, theirs, ours));
     }
+    if real.len() != model.len() {
+        return Err(format!("steps: {} and {}", real.len(), model.len()));
+    }
+    model::keeps_going(run, &real)?;
+    Ok(real)
 }
 
 fn difference(run: &Run, at: usize, theirs: &Outcome, ours: &Outcome) -> String {

@@ -64,19 +64,65 @@ fn system() -> &'static [(String, Arc<Object>)] {
     })
 }
 
-pub(crate) fn model(run: &Run) -> Vec<Outcome> {
+fn files(run: &Run) -> Files {
     let mut files = Files::new();
     for (path, object) in system() {
         files.object(path, object.clone());
     }
     files.root(run.folder.to_str().unwrap(), &run.folder);
+    files
+}
+
+fn process<'f>(run: &Run, files: &'f Files, keep_going: bool) -> Process<'f> {
     let settings = Settings {
         library_path: run.library_path.clone(),
         bind_now: run.bind_now,
         working_folder: run.folder.to_str().unwrap().to_owned(),
+        keep_going,
         ..settings()
     };
-    let mut process = Process::new(&files, settings);
+    Process::new(files, settings)
+}
+
+/// A model that goes on after a failure has to note what ld.so stopped at, and nothing where ld.so did not stop.
+pub(crate) fn keeps_going(run: &Run, real: &[Outcome]) -> Result<(), String> {
+    let files = files(run);
+    let mut process = process(run, &files, true);
+    let mut told = Vec::new();
+    for (at, outcome) in real.iter().enumerate() {
+        let result = match at.checked_sub(1).map(|at| &run.steps[at]) {
+            None => process.start(&run.program_path(), &run.preload),
+            Some(_) if outcome.ended == Ended::Nobody => continue,
+            Some(step) => {
+                let by = step.by.as_ref().and_then(|name| caller(run, &process, name));
+                let (lazy, global, deepbind) = (!step.now, step.global, step.deepbind);
+                process.open(&step.name, Open { by, lazy, global, deepbind })
+            }
+        };
+        told.extend(result.err());
+        // What waits for a call does not fail here, and versions at the first call do not either.
+        let counts = |failure: &&Failure| {
+            !matches!(failure, Failure::Undefined { lazy: true, .. } | Failure::Unversioned { .. })
+        };
+        let mut noted = process.problems().iter().chain(&told);
+        let said = |failure: &Failure| super::comparable(failure.to_string());
+        match &outcome.ended {
+            Ended::Failed(message) if noted.any(|failure| said(failure) == *message) => return Ok(()),
+            Ended::Failed(message) => return Err(format!("going on, the model does not note: {message}")),
+            Ended::Ok => {
+                if let Some(failure) = noted.find(counts) {
+                    return Err(format!("going on, the model notes: {failure}"));
+                }
+            }
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn model(run: &Run) -> Vec<Outcome> {
+    let files = files(run);
+    let mut process = process(run, &files, false);
     let started = process.start(&run.program_path(), &run.preload);
     let mut outcomes = vec![outcome(run, &process, ended(started), None)];
     for step in &run.steps {

@@ -49,7 +49,13 @@ fn command(run: &Run, debug: &str) -> Output {
 
 /// All that the loader has to say, for a person.
 pub(crate) fn explain(run: &Run) -> String {
-    String::from_utf8_lossy(&command(run, "libs,files,bindings,versions,scopes").stderr).into_owned()
+    let output = command(run, "libs,files,bindings,versions,scopes");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Not what the system's libraries need of each other.
+    let system =
+        [":\tbinding file /lib", ":\tbinding file linux-vdso", "trying file=/lib", "trying file=/usr"];
+    let lines = text.lines().filter(|line| !system.iter().any(|text| line.contains(text)));
+    lines.fold(String::new(), |all, line| all + line + "\n")
 }
 
 /// Runs the program. The first outcome is that of the start; after a failed start there are no others.
