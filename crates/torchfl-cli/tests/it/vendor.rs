@@ -84,6 +84,17 @@ fn check_of_a_complete_manifest() {
     ");
 }
 
+#[test]
+fn check_lists_open_facts() {
+    insta::assert_snapshot!(Context::new().run("vendor check metax"), @r"
+    exit: 1
+    --- stdout
+    metax.toml:62: shim[0].symbols: the symbols are not listed: one more in a later bundle goes unnoticed
+    metax.toml:59: shim[0].stub: no stubs: a call of what nobody else defines ends the process
+    --- stderr
+    ");
+}
+
 /// Four mistakes in one manifest.
 fn broken(context: &Context) {
     context.manifest(&[
@@ -135,12 +146,12 @@ fn every_mistake_is_shown_with_its_place_and_the_nearest_spelling() {
 
     Error: E-MAN-032
 
-      x m.toml:40:5: bundle.preload[5]: `libtorhc.so` comes from nowhere: it is not in required, optional, front or never-duplicate
-        ,-[m.toml:40:5]
-     39 |     "libgomp.so.1", "libc10.so", "libtorch_cpu.so", "libc10_sim.so", "libtorch_sim.so",
-     40 |     "libtorhc.so"
+      x m.toml:41:5: bundle.preload[5]: `libtorhc.so` comes from nowhere: it is no shim, and not in required, optional, front or never-duplicate
+        ,-[m.toml:41:5]
+     40 |     "libgomp.so.1", "libc10.so", "libtorch_cpu.so", "libc10_sim.so", "libtorch_sim.so",
+     41 |     "libtorhc.so"
         :     ^^^^^^^^^^^^^
-     41 | ]
+     42 | ]
         `----
       help: did you mean `libtorch.so`?
     "#);
@@ -179,7 +190,7 @@ fn every_mistake_is_in_the_json_too() {
             "causes": [],
             "code": "E-MAN-032",
             "hint": "did you mean `libtorch.so`?",
-            "message": "m.toml:40:5: bundle.preload[5]: `libtorhc.so` comes from nowhere: it is not in required, optional, front or never-duplicate"
+            "message": "m.toml:41:5: bundle.preload[5]: `libtorhc.so` comes from nowhere: it is no shim, and not in required, optional, front or never-duplicate"
           }
         ],
         "causes": [],
