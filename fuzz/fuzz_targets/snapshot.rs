@@ -1,4 +1,5 @@
-//! Any bytes as a snapshot, as they are and packed; what is read is written, read again, and compared with itself.
+//! Any bytes as a snapshot, as they are and packed; what is read is written, read again, and compared with
+//! itself.
 #![no_main]
 
 use std::io::Write as _;

@@ -1,8 +1,9 @@
-//! What a platform tag, `manylinux_2_28_x86_64`, promises of the machine that a wheel is installed on: libraries that
-//! are there, and the newest versions that they define.
+//! What a platform tag, `manylinux_2_28_x86_64`, promises of the machine that a wheel is installed on:
+//! libraries that are there, and the newest versions that they define.
 //!
-//! Sources: PEP 513, 571, 599 and 600 (the libraries; PEP 600: any distribution with that glibc), and the numbers that
-//! the auditwheel project keeps for them (`manylinux-policy.json` of auditwheel 6.8.2), gathered from distributions.
+//! Sources: PEP 513, 571, 599 and 600 (the libraries; PEP 600: any distribution with that glibc), and the
+//! numbers that the auditwheel project keeps for them (`manylinux-policy.json` of auditwheel 6.8.2), gathered
+//! from distributions.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,8 @@ pub struct Promise {
     pub newest: Newest,
 }
 
-/// The newest promised version of each family, `3.4.19` for `GLIBCXX_3.4.19`; `None`: no version of it at all.
+/// The newest promised version of each family, `3.4.19` for `GLIBCXX_3.4.19`; `None`: no version of it at
+/// all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Newest {
     /// `GLIBCXX_` of `libstdc++.so.6`.
@@ -124,7 +126,8 @@ const UNNUMBERED: &[(&str, &str)] = &[
     ("GLIBC_ABI_DT_RELR", "2.36"),
 ];
 
-/// What the tag for this glibc and architecture (`x86_64`) promises. Before 2.5 there is no tag: its row is used.
+/// What the tag for this glibc and architecture (`x86_64`) promises. Before 2.5 there is no tag: its row is
+/// used.
 pub fn promised(glibc: (u32, u32), arch: &str) -> Promise {
     let fits = |row: &&Row| row.0 <= glibc && (row.1.is_empty() || row.1.contains(&arch));
     let [glibcxx, cxxabi, gcc, zlib, atomic] =

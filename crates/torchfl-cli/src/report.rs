@@ -137,8 +137,8 @@ pub(crate) enum Error {
     BuildJson { path: PathBuf, source: serde_json::Error },
     #[error("--at is given {places} times, and there are {folders} folders")]
     Places { places: usize, folders: usize },
-    #[error("no library in {}", folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", "))]
-    NoLibrary { folders: Vec<PathBuf> },
+    #[error("no library in {folders}")]
+    NoLibrary { folders: String },
 }
 
 impl Error {

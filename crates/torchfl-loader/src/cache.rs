@@ -1,8 +1,8 @@
 //! Where a name leads outside every search path: `/etc/ld.so.cache`, read ([`Cache::parse`]) or worked out as
 //! `ldconfig` would fill it ([`Cache::derive`]).
 //!
-//! Sources: glibc's `sysdeps/generic/dl-cache.h` (the format), `elf/dl-cache.c` (the lookup), `elf/ldconfig.c` and
-//! `elf/cache.c` (what is entered, in which order).
+//! Sources: glibc's `sysdeps/generic/dl-cache.h` (the format), `elf/dl-cache.c` (the lookup),
+//! `elf/ldconfig.c` and `elf/cache.c` (what is entered, in which order).
 
 mod derive;
 mod pattern;
@@ -47,8 +47,8 @@ pub struct Abi {
 
 impl Abi {
     /// What `flags` of an entry says of a library of this kind, the one that `ldconfig` writes today first
-    /// (glibc's `dl-cache.h` of each machine: `_DL_CACHE_DEFAULT_ID`, `_dl_cache_check_flags`). ARM is taken for
-    /// hard-float, RISC-V and `LoongArch` for double-float.
+    /// (glibc's `dl-cache.h` of each machine: `_DL_CACHE_DEFAULT_ID`, `_dl_cache_check_flags`). ARM is taken
+    /// for hard-float, RISC-V and `LoongArch` for double-float.
     fn flags(self) -> &'static [u32] {
         const GENERIC: &[u32] = &[3, 1];
         match (self.machine.0, self.class) {
@@ -89,8 +89,8 @@ enum Needs {
         name: String,
         level: u32,
     },
-    /// A capability by number, which glibc gave up in 2.37. Such a row is passed over here: the plain library,
-    /// which it is a faster build of, follows.
+    /// A capability by number, which glibc gave up in 2.37. Such a row is passed over here: the plain
+    /// library, which it is a faster build of, follows.
     Legacy,
 }
 
@@ -106,8 +106,8 @@ impl Cache {
             .map_err(|what| Error::Cache { name: name.to_owned(), what })
     }
 
-    /// The path that ld.so would try for `name` (`_dl_load_cache_lookup`). `hwcaps` are the subfolders that the
-    /// machine's processor can use, the best first, with or without `glibc-hwcaps/` before them.
+    /// The path that ld.so would try for `name` (`_dl_load_cache_lookup`). `hwcaps` are the subfolders that
+    /// the machine's processor can use, the best first, with or without `glibc-hwcaps/` before them.
     pub fn lookup(&self, name: &str, hwcaps: &[String]) -> Option<&str> {
         let rank = |wanted: &str| {
             hwcaps.iter().position(|hwcap| hwcap.strip_prefix("glibc-hwcaps/").unwrap_or(hwcap) == wanted)
@@ -141,8 +141,8 @@ impl Cache {
     }
 }
 
-/// The order of names: runs of digits count as numbers, so `libz.so.10` is above `libz.so.9`, and `libz.so.01` *is*
-/// `libz.so.1` (`_dl_cache_libcmp`).
+/// The order of names: runs of digits count as numbers, so `libz.so.10` is above `libz.so.9`, and
+/// `libz.so.01` *is* `libz.so.1` (`_dl_cache_libcmp`).
 fn compare(mut a: &[u8], mut b: &[u8]) -> Ordering {
     loop {
         match (a.split_first(), b.split_first()) {
@@ -246,8 +246,8 @@ impl<'b> Reader<'b> {
         Ok(Row { name, path, needs })
     }
 
-    /// Names of the subfolders of `glibc-hwcaps`, as entries number them. Unlike those of entries their strings
-    /// are relative to the file.
+    /// Names of the subfolders of `glibc-hwcaps`, as entries number them. Unlike those of entries their
+    /// strings are relative to the file.
     fn hwcaps(&mut self) -> Result<Vec<String>, &'static str> {
         const TAG_HWCAPS: u32 = 1;
         const SHORT: &str = "ends in its extensions";

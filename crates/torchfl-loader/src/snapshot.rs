@@ -1,8 +1,8 @@
 //! The libraries of a machine without the machine: what each exports, under the paths that they have there.
 //!
 //! An SDK or a system that cannot be copied is taken once ([`Snapshot::take`]), kept as one small file
-//! (`docs/reference/snapshot.md`), and laid into [`Files`] wherever a wheel is to be judged. What the libraries ask
-//! of each other is not kept beyond `DT_NEEDED`.
+//! (`docs/reference/snapshot.md`), and laid into [`Files`] wherever a wheel is to be judged. What the
+//! libraries ask of each other is not kept beyond `DT_NEEDED`.
 
 mod diff;
 mod take;

@@ -42,7 +42,8 @@ fn take(args: Snapshot, screen: &Screen) -> Result<Outcome, Failure> {
     spinner.finish_and_clear();
     let (snapshot, skipped) = taken?;
     if snapshot.libraries.is_empty() {
-        return Err(Error::NoLibrary { folders }.into());
+        let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        return Err(Error::NoLibrary { folders: folders.join(", ") }.into());
     }
     let bytes = snapshot.write()?;
     Draft::new(&output, &bytes)?.publish(Existing::Replace)?;

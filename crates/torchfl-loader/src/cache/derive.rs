@@ -1,4 +1,5 @@
-//! What `ldconfig` would write, from `/etc/ld.so.conf` and the folders that it names (glibc's `elf/ldconfig.c`).
+//! What `ldconfig` would write, from `/etc/ld.so.conf` and the folders that it names (glibc's
+//! `elf/ldconfig.c`).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,7 +17,8 @@ pub trait Tree {
     fn list(&self, folder: &str) -> Option<Vec<TreeEntry>>;
     /// The path without links: two paths of one folder have the same. `None` where there is nothing.
     fn canonical(&self, path: &str) -> Option<String>;
-    /// A shared library (`ET_DYN` with a dynamic section), programs that are one included; `None` for anything else.
+    /// A shared library (`ET_DYN` with a dynamic section), programs that are one included; `None` for
+    /// anything else.
     fn library(&self, path: &str) -> Option<TreeLibrary>;
 }
 
@@ -46,12 +48,12 @@ struct Folder {
 }
 
 impl Cache {
-    /// What `ldconfig` would enter: the folders of the configuration file `conf` and of those that it includes, then
-    /// `defaults`. A cache that is there is not read.
+    /// What `ldconfig` would enter: the folders of the configuration file `conf` and of those that it
+    /// includes, then `defaults`. A cache that is there is not read.
     ///
-    /// `ldconfig` also lays a link named after the SONAME beside each library, and enters that. Where the link is
-    /// missing, the library itself is entered. Not followed: subfolders named after a capability (`tls`, `haswell`),
-    /// which glibc gave up in 2.37, and the x86 ISA level that a file is marked with.
+    /// `ldconfig` also lays a link named after the SONAME beside each library, and enters that. Where the
+    /// link is missing, the library itself is entered. Not followed: subfolders named after a capability
+    /// (`tls`, `haswell`), which glibc gave up in 2.37, and the x86 ISA level that a file is marked with.
     pub fn derive(tree: &impl Tree, conf: &str, defaults: &[String], abi: Abi) -> Self {
         let mut folders = Folders { tree, found: Vec::new(), seen: HashSet::new(), read: HashSet::new() };
         folders.file(conf);

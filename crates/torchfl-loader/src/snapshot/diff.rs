@@ -37,9 +37,11 @@ pub struct Change {
     pub symbols_gone: Vec<String>,
     /// Exports that are new.
     pub symbols_new: Vec<String>,
-    /// Exports whose kind changed between code, data and thread-local data: a reference finds the wrong thing.
+    /// Exports whose kind changed between code, data and thread-local data: a reference finds the wrong
+    /// thing.
     pub kinds: Vec<Difference>,
-    /// Exports whose binding, or size in bytes, changed. Libraries do not notice; programs that copied such data do.
+    /// Exports whose binding, or size in bytes, changed. Libraries do not notice; programs that copied such
+    /// data do.
     pub details: Vec<Difference>,
 }
 
@@ -57,8 +59,8 @@ pub struct Difference {
 impl Diff {
     /// Compares two snapshots. Their folders correspond where they have the same path, else in order.
     ///
-    /// Libraries are compared by the names that they are asked for: file names and links. The file name behind a
-    /// SONAME (`liba.so.1.2.3` for `liba.so.1`) is none: nobody asks for it.
+    /// Libraries are compared by the names that they are asked for: file names and links. The file name
+    /// behind a SONAME (`liba.so.1.2.3` for `liba.so.1`) is none: nobody asks for it.
     pub fn between(first: &Snapshot, second: &Snapshot) -> Self {
         let (mut a, mut b) = (Names::of(first), Names::of(second));
         a.pair(second);
@@ -275,8 +277,8 @@ fn facts(path: &str, a: &Object, b: &Object) -> Change {
     change
 }
 
-/// What differs in the exports of the first library of each scope. A symbol may move to a library that comes with it:
-/// it is found there as well.
+/// What differs in the exports of the first library of each scope. A symbol may move to a library that comes
+/// with it: it is found there as well.
 fn exports(change: &mut Change, a: &[&Object], b: &[&Object]) {
     let own = |scope: &[&Object]| scope.first().map(|object| object.symbols.exports().collect::<Vec<_>>());
     for export in own(a).unwrap_or_default() {

@@ -20,8 +20,8 @@ use crate::symbols::{Export, Symbols};
 pub struct Root {
     /// The folder.
     pub folder: PathBuf,
-    /// Its absolute path on the machine that the snapshot is of; `None`: this is the machine, and the folder's own
-    /// path is meant, as it is given and with its links: search paths name it so.
+    /// Its absolute path on the machine that the snapshot is of; `None`: this is the machine, and the
+    /// folder's own path is meant, as it is given and with its links: search paths name it so.
     pub at: Option<String>,
 }
 
@@ -38,11 +38,12 @@ pub struct Skipped {
 const SYSTEM: [&str; 4] = ["/lib", "/lib32", "/lib64", "/libx32"];
 
 impl Snapshot {
-    /// Takes all libraries below `roots`, and says which it had to leave out. `seen` is told each path that is kept.
+    /// Takes all libraries below `roots`, and says which it had to leave out. `seen` is told each path that
+    /// is kept.
     ///
-    /// Links stay links as long as they lead to another of the folders. One that leads elsewhere counts as what is
-    /// there, unless it is absolute and the folder is another machine's. Programs are left out, as is all that is not
-    /// ELF.
+    /// Links stay links as long as they lead to another of the folders. One that leads elsewhere counts as
+    /// what is there, unless it is absolute and the folder is another machine's. Programs are left out, as is
+    /// all that is not ELF.
     pub fn take(
         title: &str,
         roots: &[Root],

@@ -18,7 +18,8 @@ use crate::symbols::{Export, Symbols};
 /// The first row is this and the format's version.
 const FORMAT: &str = "torchfl-snapshot";
 const VERSION: &str = "1";
-/// Bounds for hostile files: bytes of text, bytes of one row, symbols of one library and of all, other rows, folders.
+/// Bounds for hostile files: bytes of text, bytes of one row, symbols of one library and of all, other rows,
+/// folders.
 const MAX_TEXT: u64 = 512 << 20;
 const MAX_ROW: u64 = 1 << 20;
 const MAX_SYMBOLS: usize = 1 << 20;
