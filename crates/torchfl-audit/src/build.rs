@@ -75,6 +75,8 @@ pub(crate) struct Facts {
     pub dlopen: Vec<String>,
     /// The SDK's place on the target machine.
     pub sdk: Option<String>,
+    /// Folders of the search path that belong to the target machine.
+    pub folders: Vec<String>,
     /// The dispatch key under which the bundle registers kernels.
     pub kernels: Option<String>,
     /// Who supplies Triton.

@@ -139,6 +139,8 @@ pub struct Audit {
     pub dlopen: Vec<String>,
     /// The SDK's folder on the target machine, `/opt/acme`.
     pub sdk: Option<String>,
+    /// Absolute folders of the search path, which belong to the target machine.
+    pub folders: Vec<String>,
     /// The dispatch key that the bundled libraries register their kernels under, `CUDA`.
     pub kernels: Option<String>,
     /// The vendor's Triton, or null: the manifest says nothing of it.

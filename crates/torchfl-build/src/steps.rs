@@ -128,6 +128,7 @@ fn audit(resolved: &Resolved) -> build_json::Audit {
         host: resolved.host.libraries.clone(),
         dlopen: resolved.host.dlopen.clone(),
         sdk: resolved.sdk.root.clone(),
+        folders: resolved.bundle.search_path.iter().filter(|entry| entry.starts_with('/')).cloned().collect(),
         kernels: resolved.bundle.kernels.clone(),
         triton: resolved.triton.as_ref().map(|triton| build_json::Triton {
             supplier: triton.supplier.as_str().to_owned(),

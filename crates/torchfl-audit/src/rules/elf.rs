@@ -105,7 +105,8 @@ fn machine(site: &Site, elf: &Elf, found: &mut Vec<Finding>) {
 
 fn search_path(site: &Site, elf: &Elf, found: &mut Vec<Finding>) {
     let Some(path) = &elf.facts.search_path else { return };
-    let sdk = site.build.as_ref().and_then(|build| build.audit.sdk.as_deref());
+    let facts = site.build.as_ref().map(|build| &build.audit);
+    let of_target = facts.iter().flat_map(|facts| facts.folders.iter().chain(&facts.sdk));
     let folder = elf.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     for entry in path.value.split(':').filter(|entry| !entry.is_empty()) {
         let full = entry.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", &format!("{SITE}/{folder}"));
@@ -125,9 +126,10 @@ fn search_path(site: &Site, elf: &Elf, found: &mut Vec<Finding>) {
         }
         let default =
             site.settings.default_folders.iter().chain([&"/usr/local/lib".to_owned()]).any(|d| d == entry);
-        let of_sdk = sdk
-            .is_some_and(|sdk| entry == sdk || entry.starts_with(&format!("{}/", sdk.trim_end_matches('/'))));
-        if !(there || default || of_sdk) {
+        let theirs = of_target.clone().any(|folder| {
+            entry == folder || entry.starts_with(&format!("{}/", folder.trim_end_matches('/')))
+        });
+        if !(there || default || theirs) {
             let reason = format!(
                 "{} {} names a folder of the machine that built it",
                 elf.facts.search_path.as_ref().map_or("", |p| tag(p.tag)),

@@ -71,6 +71,7 @@ fn what_an_audit_needs_of_the_manifest_is_in_the_wheel() {
         "libnvidia-ml.so.1",
         "libibverbs.so.1"
       ],
+      "folders": [],
       "host": [
         "libcuda.so.*",
         "libnvidia-*.so.*"

@@ -193,6 +193,9 @@ fn an_audit_is_told_what_the_manifest_and_the_options_say() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&audit("sim")).unwrap(), @r#"
     {
       "dlopen": [],
+      "folders": [
+        "/opt/sim/lib"
+      ],
       "host": [
         "libsimrt.so.*"
       ],
