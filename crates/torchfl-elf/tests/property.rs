@@ -3,10 +3,14 @@
 
 mod common;
 
+use std::sync::OnceLock;
+
 use common::bytes::{self, Recipe};
 use common::{Bench, assert_kept, loads, search_path, set};
 use proptest::prelude::*;
-use torchfl_elf::{Edit, How, Patched, ReadAt, Tag, facts, patch_to, plan, symbols};
+use torchfl_elf::{
+    Edit, How, Patched, ReadAt, Tag, facts, own_tls, patch_to, plan, relocations, symbol_table, symbols,
+};
 
 fn path() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -32,10 +36,29 @@ fn recipe() -> impl Strategy<Value = Recipe> {
     let machine = prop_oneof![Just(3_u16), Just(22), Just(40), Just(62), Just(183), Just(243)];
     let search_path = prop_oneof![Just(None), Just(Some((15, "/old/path"))), Just(Some((29, "hand_made")))];
     let bools = any::<[bool; 5]>();
-    (bools, machine, search_path, 0_usize..3).prop_map(|(bools, machine, search_path, spare)| {
-        let [is_64, little, note, sections, bss] = bools;
-        Recipe { search_path, spare, note, sections, bss, ..Recipe::new(is_64, little, machine, 0x1000) }
-    })
+    let relocations = prop::collection::vec((0_u64..4, 0_u64..40), 0..6);
+    (bools, machine, search_path, 0_usize..3, relocations).prop_map(
+        |(bools, machine, search_path, spare, relocations)| {
+            let [is_64, little, note, sections, bss] = bools;
+            let base = Recipe::new(is_64, little, machine, 0x1000);
+            Recipe { search_path, spare, note, sections, bss, relocations, ..base }
+        },
+    )
+}
+
+/// Everything there is to read; an error is fine.
+fn read(bytes: &[u8]) {
+    let _ = (facts(&bytes, "x"), own_tls(&bytes, "x"));
+    if let Ok(symbols) = symbols(&bytes, "x") {
+        symbols.for_each(drop);
+    }
+    if let Ok(table) = symbol_table(&bytes, "x") {
+        for (index, symbol) in table.iter() {
+            assert!(!table.name(index).contains(&0));
+            let _ = (table.version(symbol.version), table.hashed(index));
+        }
+    }
+    let _ = relocations(&bytes, "x", &mut |relocation| assert_ne!(relocation.symbol, 0));
 }
 
 fn whole(view: &dyn ReadAt) -> Vec<u8> {
@@ -114,15 +137,42 @@ proptest! {
             let at = at.index(len);
             bytes[at] = value;
         }
-        let _ = facts(&bytes, "x");
-        if let Ok(symbols) = symbols(&bytes, "x") {
-            symbols.for_each(drop);
-        }
+        read(&bytes);
         // A refusal is fine, also by the plan's own check: the damage may make tables overlap.
         if let Ok(patch) = plan(&bytes, "x", &edit) {
             let after = whole(&Patched::new(&bytes, patch));
             prop_assert_eq!(plan(&after, "x", &edit).unwrap().how, How::Unchanged);
         }
+    }
+}
+
+/// A compiled library with versions, relocations of every sort and thread-local variables.
+fn compiled() -> &'static [u8] {
+    static LIBRARY: OnceLock<Vec<u8>> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let bench = Bench::new();
+        fs_err::write(bench.path("map"), "one { global: f; }; two { global: g; t; } one;").unwrap();
+        let source = "int atoi(const char *); __thread int t; extern __thread int u; int d;
+            int f(void) { return atoi(\"1\") + t + u; } int *g = &d; int (*h)(void) = f;";
+        fs_err::read(bench.library("a.so", source, &["-Wl,--version-script=map,--hash-style=both"])).unwrap()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damage_to_a_compiled_library_never_panics(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        tables in any::<bool>(),
+    ) {
+        let mut bytes = compiled().to_vec();
+        // The headers and tables are in the first kilobytes.
+        let len = if tables { 0x900 } else { bytes.len() };
+        for (at, value) in damage {
+            bytes[at.index(len)] = value;
+        }
+        read(&bytes);
     }
 }
 
