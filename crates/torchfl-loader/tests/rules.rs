@@ -70,6 +70,16 @@ mod search {
     }
 
     #[test]
+    fn library_path_takes_semicolons_and_tokens_of_the_program() {
+        let mut bench = Bench::plain();
+        bench.library("env/libb.so", &source("b", &[]), &[]);
+        bench.library("deep/liba.so", &source("a", &["b"]), &["env/libb.so"]);
+        bench.run.library_path = "/nowhere;$ORIGIN/env".to_owned();
+        bench.open("~/deep/liba.so");
+        bench.last().maps(&["deep/liba.so", "env/libb.so"]);
+    }
+
+    #[test]
     fn the_callers_path_counts_for_what_it_opens() {
         let mut bench = Bench::plain();
         bench.library("deep/libb.so", &source("b", &[]), &[]);
@@ -124,6 +134,25 @@ mod search {
     }
 
     #[test]
+    fn a_library_is_known_by_every_name_it_was_found_by() {
+        let mut bench = Bench::plain();
+        bench.library("one/liba.so", &source("a", &[]), &[]);
+        // Another file's SONAME goes into DT_NEEDED, and another name of the first file answers to it.
+        bench.library("stub/libother.so", &source("a", &[]), &[]);
+        fs_err::hard_link(bench.path("one/liba.so"), bench.path("two/libother.so")).unwrap();
+        let path = "-Wl,-rpath,$ORIGIN/two";
+        bench.library("libfirst.so", &source("first", &["a"]), &["stub/libother.so", path]);
+        bench.library("libsecond.so", &source("second", &["a"]), &["stub/libother.so"]);
+        bench.open("~/one/liba.so");
+        bench.open("~/libsecond.so");
+        bench.last().fails("libother.so: cannot open shared object file");
+        bench.run.steps.pop();
+        bench.open("~/libfirst.so");
+        bench.open("~/libsecond.so");
+        bench.last().maps(&["one/liba.so", "libfirst.so", "libsecond.so"]);
+    }
+
+    #[test]
     fn a_loaded_soname_answers_for_another_file() {
         let mut bench = Bench::plain();
         bench.library("one/libx.so", &source("x", &[]), &[]);
@@ -165,7 +194,8 @@ mod search {
             ("two", "two".to_owned(), Some("two/libb.so".to_owned())),
             ("./two//", "two".to_owned(), Some("./two/libb.so".to_owned())),
             ("/nowhere:", ".".to_owned(), Some("libb.so".to_owned())),
-            ("$ORIGINAL", "one".to_owned(), None),
+            ("$ORIGINAL", "oneAL".to_owned(), None),
+            ("${ORIGIN", "one".to_owned(), None),
             (
                 "$ORIGIN",
                 "one/glibc-hwcaps/x86-64-v2".to_owned(),

@@ -39,6 +39,8 @@ struct Tally {
     opened: u64,
     libraries: usize,
     bindings: usize,
+    /// Libraries in all scopes.
+    scopes: usize,
     /// Failures by kind.
     failures: BTreeMap<String, u64>,
 }
@@ -63,6 +65,8 @@ impl Tally {
             *self.failures.entry(words.collect::<Vec<_>>().join(" ")).or_default() += 1;
         }
         self.bindings += outcomes.iter().map(|outcome| outcome.bound.len()).sum::<usize>();
+        let scopes = outcomes.iter().flat_map(|outcome| &outcome.scopes);
+        self.scopes += scopes.map(|(_, scope)| scope.len()).sum::<usize>();
     }
 }
 
@@ -103,8 +107,9 @@ fn the_model_agrees_with_the_loader() {
     let tally = tally.into_inner().unwrap();
     let seconds = start.elapsed().as_secs_f64();
     println!(
-        "{graphs} graphs in {seconds:.1} s: {} started, {} of {} opens succeeded, {} libraries, {} bindings",
-        tally.started, tally.opened, tally.steps, tally.libraries, tally.bindings
+        "{graphs} graphs in {seconds:.1} s: {} started, {} of {} opens succeeded, {} libraries, {} bindings, \
+         {} libraries in scopes",
+        tally.started, tally.opened, tally.steps, tally.libraries, tally.bindings, tally.scopes
     );
     for (kind, count) in &tally.failures {
         println!("{count:6} {kind}");

@@ -60,8 +60,9 @@ pub(crate) struct Bound {
 }
 
 /// How a step ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Ended {
+    #[default]
     Ok,
     /// The library that should have called is not there.
     Nobody,
@@ -74,13 +75,15 @@ pub(crate) enum Ended {
 }
 
 /// What came of the start, or of a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) ended: Ended,
     /// All libraries in the process, by the path that they were opened by, in the order of mapping.
     pub(crate) maps: Vec<String>,
     /// What was bound in this step: by files of the folder, each once, in order.
     pub(crate) bound: Vec<Bound>,
+    /// Where each library of the folder looks for symbols from now on, in order.
+    pub(crate) scopes: Vec<(String, Vec<String>)>,
 }
 
 impl Ended {
@@ -165,6 +168,9 @@ fn difference(run: &Run, at: usize, theirs: &Outcome, ours: &Outcome) -> String 
     }
     if theirs.maps != ours.maps {
         let _ = writeln!(text, "- {:#?}\n+ {:#?}", theirs.maps, ours.maps);
+    }
+    for (theirs, ours) in theirs.scopes.iter().zip(&ours.scopes).filter(|(a, b)| a != b) {
+        let _ = writeln!(text, "scope of {}\n- {:?}\n+ {} {:?}", theirs.0, theirs.1, ours.0, ours.1);
     }
     let show = |bound: &Bound| {
         let version = bound.version.as_ref().map(|version| format!("@{version}")).unwrap_or_default();

@@ -176,7 +176,17 @@ fn outcome(run: &Run, process: &Process<'_>, ended: Ended, before: Option<usize>
     let bound = bound.filter(|bound| run.counts(bound)).collect();
     // A process that has ended has no libraries.
     let gone = ended == Ended::Aborted || before.is_none() && ended != Ended::Ok;
-    let mut outcome = Outcome { maps: if gone { Vec::new() } else { maps.collect() }, ended, bound };
+    let mut outcome = Outcome { ended, bound, ..Outcome::default() };
+    if !gone {
+        outcome.maps = maps.collect();
+        let inside = (1..process.maps().len()).map(MapId).filter(|map| run.inside(&process.map(*map).path));
+        // A program that is opened as a library has one path twice.
+        let scope = |map| {
+            let all: Vec<String> = process.scope(map).into_iter().map(path).collect();
+            (0..all.len()).filter(|at| !all[..*at].contains(&all[*at])).map(|at| all[at].clone()).collect()
+        };
+        outcome.scopes = inside.map(|map| (path(map), scope(map))).collect();
+    }
     outcome.tidy();
     outcome
 }

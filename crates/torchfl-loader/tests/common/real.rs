@@ -1,5 +1,6 @@
 //! The machine's own loader, watched through `LD_DEBUG`.
 
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::RwLock;
@@ -60,10 +61,11 @@ pub(crate) fn explain(run: &Run) -> String {
 
 /// Runs the program. The first outcome is that of the start; after a failed start there are no others.
 pub(crate) fn real(run: &Run) -> Vec<Outcome> {
-    let output = command(run, "bindings");
+    let output = command(run, "bindings,scopes");
     let text = String::from_utf8_lossy(&output.stderr);
     let mut outcomes = Vec::new();
-    let mut now = Outcome { ended: Ended::Ok, maps: Vec::new(), bound: Vec::new() };
+    let mut now = Outcome::default();
+    let (mut scopes, mut before) = (Scopes::default(), Scopes::default());
     let mut other: Vec<&str> = Vec::new();
     for line in text.lines() {
         if let Some(path) = line.strip_prefix("@map ") {
@@ -72,11 +74,14 @@ pub(crate) fn real(run: &Run) -> Vec<Outcome> {
                 now.maps.push(path.to_owned());
             }
         } else if line == "@end" {
+            if now.ended != Ended::Ok {
+                scopes.clone_from(&before);
+            }
+            before.clone_from(&scopes);
+            let inside = now.maps.iter().filter(|path| run.inside(path));
+            now.scopes = inside.map(|path| (path.clone(), scopes.of(path))).collect();
             now.tidy();
-            outcomes.push(std::mem::replace(
-                &mut now,
-                Outcome { ended: Ended::Ok, maps: Vec::new(), bound: Vec::new() },
-            ));
+            outcomes.push(std::mem::take(&mut now));
         } else if line == "@nobody" {
             now.ended = Ended::Nobody;
         } else if let Some(message) = line.strip_prefix("@fail ") {
@@ -85,7 +90,9 @@ pub(crate) fn real(run: &Run) -> Vec<Outcome> {
             if run.counts(&bound) {
                 now.bound.push(bound);
             }
-        } else if !line.starts_with('@') && !line.contains(":\t") {
+        } else if let Some((_, said)) = line.split_once(":\t") {
+            scopes.hear(said);
+        } else if !line.starts_with('@') {
             other.push(line);
         }
     }
@@ -98,6 +105,48 @@ pub(crate) fn real(run: &Run) -> Vec<Outcome> {
     outcomes
 }
 
+/// What `LD_DEBUG=scopes` tells: the parts of each library's scope, and what is added to the global one, which is the
+/// part that begins with the program.
+#[derive(Default, Clone)]
+struct Scopes {
+    of: HashMap<String, BTreeMap<usize, Vec<String>>>,
+    global: Vec<String>,
+    now: String,
+}
+
+impl Scopes {
+    fn hear(&mut self, line: &str) {
+        if let Some(object) = line.strip_prefix("object=").and_then(|line| line.strip_suffix(" [0]")) {
+            object.clone_into(&mut self.now);
+        } else if let Some(path) =
+            line.strip_prefix("add ").and_then(|line| line.strip_suffix(" [0] to global scope"))
+        {
+            self.global.push(path.to_owned());
+        } else if let Some((number, list)) =
+            line.strip_prefix(" scope ").and_then(|line| line.split_once(':'))
+        {
+            let list: Vec<String> = list.split_whitespace().map(str::to_owned).collect();
+            if self.global.is_empty() {
+                self.global.clone_from(&list);
+            }
+            self.of.entry(self.now.clone()).or_default().insert(number.parse().unwrap(), list);
+        }
+    }
+
+    fn of(&self, path: &str) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for part in self.of.get(path).into_iter().flat_map(BTreeMap::values) {
+            let part = if part.first() == self.global.first() { &self.global } else { part };
+            for path in part {
+                if !all.contains(path) {
+                    all.push(path.clone());
+                }
+            }
+        }
+        all
+    }
+}
+
 /// What the loader said as it ended the process: `PROGRAM: WHAT: MESSAGE`.
 fn ended(run: &Run, lines: &[&str]) -> Ended {
     let program = format!("{}: ", run.program_path());
@@ -107,7 +156,7 @@ fn ended(run: &Run, lines: &[&str]) -> Ended {
         "has different size in shared object",
         "no version information available",
         ": weak version `",
-        "warning: copy relocation",
+        "warning: ",
         "Relink `",
     ];
     let line = lines.iter().find(|line| !warnings.iter().any(|warning| line.contains(warning)));
