@@ -165,6 +165,11 @@ impl Dist {
         error.map_or(Ok(()), |error| Err(Error::Wheel(error)))
     }
 
+    /// The name that findings about the distribution as a whole carry.
+    pub(crate) fn file_name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// Whether there is such a file.
     pub fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)
@@ -273,7 +278,7 @@ fn may_be_elf(path: &str) -> bool {
     let versioned =
         name.split_once(".so.").is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()));
     let library = name.rsplit_once('.').is_some_and(|(_, ending)| ending == "so");
-    library || versioned || !name.contains('.') && path.contains("/bin/") || path.contains(".data/scripts/")
+    library || versioned || path.contains("/bin/") || path.contains(".data/scripts/")
 }
 
 fn walk(folder: &Path, name: &str, files: &mut BTreeMap<String, Option<u64>>) -> Result<(), Error> {

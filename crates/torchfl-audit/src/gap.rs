@@ -71,7 +71,7 @@ pub fn core_gap(request: &GapRequest) -> Result<Gap, Error> {
         return Err(Error::NoCore { vendor: request.vendor.clone(), stock: request.stock.clone() });
     }
     let theirs = definitions(core.iter().filter_map(|name| Some((name.as_str(), vendor.get(name)?))));
-    let ours = definitions(core.iter().filter_map(|name| Some((name.as_str(), stock.get(name)?))));
+    let ours = definitions(stock.0.iter().map(|(name, object)| (name.as_str(), object.as_ref())));
     let own = definitions(extra.iter().filter_map(|name| Some((name.as_str(), vendor.get(name)?))));
     let needy = extra.iter().filter_map(|name| Some((name.as_str(), vendor.get(name)?)));
     let needy = needy.chain(plugin.as_ref().map(|(name, object)| (name.as_str(), object)));
@@ -87,7 +87,9 @@ pub fn core_gap(request: &GapRequest) -> Result<Gap, Error> {
         imported.insert(symbol);
         match ours.get(symbol) {
             None => drop(missing.entry(symbol).or_default().insert(by)),
-            Some(here) if here.data != there.data => drop(resized.entry(symbol).or_default().insert(by)),
+            Some(here) if here.data.zip(there.data).is_some_and(|(ours, theirs)| ours != theirs) => {
+                resized.entry(symbol).or_default().insert(by);
+            }
             Some(_) => {}
         }
     }
@@ -110,7 +112,7 @@ impl Libraries {
         let mut files = Files::new();
         dist.mount(&mut files, SITE);
         let mut found = BTreeMap::new();
-        for path in subject_files(&files, dist, threads) {
+        for path in subject_files(&files, dist, threads)? {
             let Some(name) = path.strip_prefix("torch/lib/").filter(|name| !name.contains('/')) else {
                 continue;
             };

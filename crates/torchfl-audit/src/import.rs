@@ -191,3 +191,13 @@ pub(crate) fn first_problem(opening: &Opening) -> Option<String> {
 pub(crate) fn plain(failure: &Failure) -> String {
     failure.to_string().split(' ').map(shown).collect::<Vec<_>>().join(" ")
 }
+
+/// Whether a failure is of a name that may stay unresolved.
+pub(crate) fn is_forgiven(site: &Site, failure: &Failure) -> bool {
+    match failure {
+        Failure::NotFound { name, .. } => site.machine.may_lack(name.rsplit('/').next().unwrap_or(name)),
+        Failure::Undefined { symbol, .. } => site.machine.may_lack(symbol),
+        Failure::Version { version, .. } => site.machine.may_lack(version),
+        _ => false,
+    }
+}

@@ -1,7 +1,9 @@
 //! Which ways to redirect torch are sound for a wheel, and in which order its libraries can be opened.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use torchfl_loader::{Entry, Files, Open, Process};
+use torchfl_loader::{Entry, Files, MapId, Open, Process};
 
 use crate::build::Opened;
 use crate::import::{self, Import, Way};
@@ -57,8 +59,9 @@ fn judge_way(site: &Site, way: Way, usual: &Import<'_>) -> Judged {
             import = import::import(site, &files, way, &environment);
         }
         let problems = if environment.map_only { usual.problems() } else { import.problems() };
-        let mut wrong: Vec<String> = problems.iter().take(3).map(import::plain).collect();
-        wrong.extend(misplaced(site, &import, way));
+        let problems = problems.iter().filter(|problem| !import::is_forgiven(site, problem));
+        let mut wrong: Vec<String> = problems.take(3).map(import::plain).collect();
+        wrong.extend(misplaced(site, &import, way).into_iter().map(|(_, reason)| reason));
         if environment.library_path.is_empty() {
             wrong.extend(by_path(site, &files, &import, way));
         }
@@ -74,9 +77,9 @@ fn judge_way(site: &Site, way: Way, usual: &Import<'_>) -> Judged {
     Judged { way, sound, reasons }
 }
 
-/// What is mapped, in order, and which of it is global.
-fn mapped<'i>(import: &'i Import<'_>) -> Vec<(&'i str, bool)> {
-    import.process.maps().iter().map(|map| (map.real.as_str(), map.global)).collect()
+/// What is mapped, in order, which of it is global, and what brought it in.
+fn mapped<'i>(import: &'i Import<'_>) -> Vec<(&'i str, bool, Option<MapId>)> {
+    import.process.maps().iter().map(|map| (map.real.as_str(), map.global, map.by)).collect()
 }
 
 /// Values of `LD_LIBRARY_PATH` that people have, and how to say them.
@@ -89,28 +92,36 @@ fn library_paths(site: &Site) -> Vec<(String, &'static str)> {
     all
 }
 
-/// Planned libraries that are not mapped, or that another file stands for.
-pub(crate) fn misplaced(site: &Site, import: &Import<'_>, way: Way) -> Vec<String> {
+/// Libraries of the plan that are not mapped, or that another file stands for: the library, and what is wrong.
+pub(crate) fn misplaced(site: &Site, import: &Import<'_>, way: Way) -> Vec<(String, String)> {
     let Some(build) = &site.build else { return Vec::new() };
+    let opened = build.open.iter().filter(|open| !open.shared);
+    let mut planned: BTreeMap<&str, (String, bool)> = BTreeMap::new();
+    // All of the bundle: what is not opened comes in as a dependency, or later.
+    for name in build.files.keys() {
+        planned.insert(name, (format!("{SITE}/torch_fl/{}/{name}", build.bundle), false));
+    }
+    for open in opened {
+        planned.insert(&open.name, (import::planned(site, open), true));
+    }
     let mut wrong = Vec::new();
-    for open in build.open.iter().filter(|open| !open.shared) {
-        let planned = import::planned(site, open);
+    for (name, (planned, opened)) in planned {
         let answers = import.process.maps().iter().filter(|map| {
-            map.object.soname.as_deref() == Some(&open.name)
-                || map.real.rsplit('/').next() == Some(&open.name)
+            map.object.soname.as_deref() == Some(name) || map.real.rsplit('/').next() == Some(name)
         });
         let mut there = false;
         for map in answers {
             if map.real == planned {
                 there = true;
             } else if way != Way::Finder || !is_opened_by_torch(&map.path) {
-                wrong.push(format!("{} is mapped, {} is planned", shown(&map.real), shown(&planned)));
+                let reason = format!("{} is mapped, {} is planned", shown(&map.real), shown(&planned));
+                wrong.push((name.to_owned(), reason));
             }
         }
         // Without the bootstrap, what the fork's core asks for by name comes later.
         let later = way == Way::Links && build.swap == "core";
-        if !(there || later) {
-            wrong.push(format!("{} is not mapped", shown(&planned)));
+        if opened && !(there || later) {
+            wrong.push((name.to_owned(), format!("{} is not mapped", shown(&planned))));
         }
     }
     wrong
@@ -178,7 +189,6 @@ pub(crate) fn order(site: &Site, way: Way, wanted: &[Opened]) -> Order {
         {
             let by = shown(&process.map(by).real);
             order.comes_along.push((open.name.clone(), by.rsplit('/').next().unwrap_or(&by).to_owned()));
-            continue;
         }
         process = after;
         order.open.push(open);
@@ -196,10 +206,14 @@ pub(crate) fn order(site: &Site, way: Way, wanted: &[Opened]) -> Order {
 /// The process with one more library in it, if that opens without any fault.
 fn opened<'f>(site: &Site, process: &Process<'f>, open: &Opened) -> Option<Process<'f>> {
     let mut after = process.clone();
+    if open.shared && after.loaded(&open.name).is_some() {
+        return Some(after);
+    }
     let known = after.problems().len();
     let how = Open { global: open.global, ..Open::default() };
-    let fine = after.open(&import::planned(site, open), how).is_ok() && after.problems().len() == known;
-    fine.then_some(after)
+    let opens = after.open(&import::planned(site, open), how).is_ok();
+    let fine = after.problems()[known..].iter().all(|problem| import::is_forgiven(site, problem));
+    (opens && fine).then_some(after)
 }
 
 /// Whether the library does not open with only those before the one that brings it in.

@@ -76,7 +76,7 @@ pub struct Assumption {
     /// A file that needs it.
     pub needed_by: String,
     /// Symbols that were asked for without a version and taken to be its own: each may be missing in truth.
-    pub symbols: Vec<String>,
+    pub symbols: BTreeSet<String>,
 }
 
 impl Report {
@@ -125,17 +125,27 @@ fn report(site: &Site) -> Result<Report, Error> {
     let import = import::import(site, &files, way, &Environment::default());
     let mut found = Vec::new();
     openings(site, &import, way, &mut found);
-    let mut assumed = BTreeSet::new();
+    let mut assumed = BTreeMap::new();
     assume(site, &import.process, &mut assumed);
     let libraries = libraries(site, &import, &mut found, &mut assumed);
     rules::elf::check(site, &mut found)?;
     load::other_machine(&mut found);
     rules::wheel::check(site, &mut found)?;
-    let (mut found, allowed) = load::allow(site, found);
+    let (mut found, mut allowed) = load::allow(site, found);
     rules::loaded::check(site, &import, way, &mut found);
     let redirect = redirect::judge(site, &import);
+    unsound(site, way, redirect.as_ref(), &mut found);
     site.dists.iter().try_for_each(Dist::trouble)?;
-    let assumed: Vec<Assumption> = assumed.into_iter().collect();
+    if site.build.is_some() && site.torch.is_none() {
+        assumed.insert("torch".to_owned(), front());
+    }
+    let mut assumed: Vec<Assumption> = assumed.into_values().collect();
+    assumed.sort();
+    let left = assumed.iter().filter(|assumption| assumption.word == Word::Leave);
+    allowed.extend(left.map(|assumption| assumption.library.clone()));
+    allowed.sort();
+    allowed.dedup();
+    assumed.retain(|assumption| assumption.word != Word::Leave);
     if site.request.require_proof {
         found.extend(assumed.iter().map(unproved));
     }
@@ -150,6 +160,23 @@ fn report(site: &Site) -> Result<Report, Error> {
         allowed,
         redirect,
     })
+}
+
+/// The way that the bootstrap takes by itself has to be sound.
+fn unsound(site: &Site, way: Way, redirect: Option<&Redirect>, found: &mut Vec<Finding>) {
+    if found.iter().any(|finding| load::stops(finding) || finding.code == rules::REDIRECT.code) {
+        return;
+    }
+    let judged = redirect.iter().flat_map(|redirect| &redirect.ways).find(|judged| judged.way == way);
+    for reason in judged.iter().filter(|judged| !judged.sound).flat_map(|judged| &judged.reasons) {
+        found.push(rules::REDIRECT.finding(site.subject().file_name(), reason, reason));
+    }
+}
+
+/// What is said of a torch that was not given.
+fn front() -> Assumption {
+    let (library, needed_by) = ("torch".to_owned(), "the import".to_owned());
+    Assumption { word: Word::Front, library, needed_by, symbols: BTreeSet::new() }
 }
 
 fn mapped(process: &Process<'_>) -> Vec<Mapped> {
@@ -176,17 +203,17 @@ fn libraries(
     site: &Site,
     import: &Import<'_>,
     found: &mut Vec<Finding>,
-    assumed: &mut BTreeSet<Assumption>,
+    assumed: &mut BTreeMap<String, Assumption>,
 ) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
-    let blamed: BTreeMap<String, String> = import
-        .openings
-        .iter()
-        .filter_map(|opening| {
-            let failure = opening.problems.first().or(opening.result.as_ref().err());
-            failure.map(|failure| (shown(&opening.path), import::plain(failure)))
-        })
-        .collect();
+    let mut blamed: BTreeMap<String, String> = BTreeMap::new();
+    for opening in &import.openings {
+        for failure in opening.failures() {
+            blamed
+                .entry(shown(load::blamed(&failure, &opening.path)))
+                .or_insert_with(|| import::plain(&failure));
+        }
+    }
     for elf in &site.elfs {
         let path = format!("{SITE}/{}", elf.path);
         let mapped = import.process.maps().iter().any(|map| map.real == path);
@@ -201,6 +228,7 @@ fn libraries(
             let failures = opening.opening.failures();
             found.extend(failures.iter().map(|failure| load::finding(failure, opening.opening.by)));
             assume(site, &opening.process, assumed);
+            rules::loaded::mixed(site, &opening.process, found);
             import::first_problem(&opening.opening)
         };
         verdicts.push(Verdict { file: elf.path.clone(), loads: reason.is_none(), reason });
@@ -214,7 +242,7 @@ fn program(
     import: &Import<'_>,
     path: &str,
     found: &mut Vec<Finding>,
-    assumed: &mut BTreeSet<Assumption>,
+    assumed: &mut BTreeMap<String, Assumption>,
 ) -> Option<String> {
     let mut process = Process::new(import.process.files(), site.settings.clone());
     let failed = process.start(path, &[]).err();
@@ -225,34 +253,33 @@ fn program(
 }
 
 /// Notes what is in the process on somebody's word.
-fn assume(site: &Site, process: &Process<'_>, assumed: &mut BTreeSet<Assumption>) {
+fn assume(site: &Site, process: &Process<'_>, assumed: &mut BTreeMap<String, Assumption>) {
     for map in process.maps().iter().filter(|map| map.object.is_given()) {
         let path = shown(&map.real);
         let library = base(&path);
         let word = site.stand_ins.get(&path).copied().or_else(|| site.machine.word(library));
         let Some(word) = word else { continue };
-        // One reason is enough.
-        if !assumed.iter().any(|known| known.library == library) {
+        let symbols = on_its_word(process, library);
+        let known = assumed.entry(library.to_owned()).or_insert_with(|| {
             let needed_by = map.by.map_or_else(|| "the import".to_owned(), |by| shown(&process.map(by).real));
-            let symbols = on_its_word(process, library);
-            assumed.insert(Assumption { word, library: library.to_owned(), needed_by, symbols });
-        }
+            Assumption { word, library: library.to_owned(), needed_by, symbols: BTreeSet::new() }
+        });
+        known.symbols.extend(symbols);
     }
 }
 
 /// Names, without a version, that were bound to a library that nobody has looked at.
-fn on_its_word(process: &Process<'_>, library: &str) -> Vec<String> {
+fn on_its_word(process: &Process<'_>, library: &str) -> BTreeSet<String> {
     let bound = process.bindings().iter().filter(|binding| {
         let to = binding.to.map(|to| process.map(to));
         to.is_some_and(|to| to.object.is_given() && base(&to.real) == library)
     });
-    let names: BTreeSet<String> = bound
+    bound
         .filter_map(|binding| {
             let symbols = &process.map(binding.from).object.symbols;
             symbols.version(binding.symbol).is_none().then(|| symbols.text(binding.symbol))
         })
-        .collect();
-    names.into_iter().collect()
+        .collect()
 }
 
 fn unproved(assumption: &Assumption) -> Finding {
@@ -262,6 +289,7 @@ fn unproved(assumption: &Assumption) -> Finding {
         Word::Host => "the manifest's [host]",
         Word::Provided => "the manifest's [[provided]]",
         Word::Front => "the front's release",
+        Word::Leave => "nobody's",
     };
     rules::UNPROVED.finding(needed_by, library, format!("{library} is taken on {whose} word"))
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use torchfl_elf::{Class, Endian, Facts, Machine as ElfMachine};
-use torchfl_loader::{Abi, Cover, Entry, Files, Object, Open, Process, Settings, Snapshot};
+use torchfl_loader::{Abi, BadFile, Cover, Entry, Files, Object, Process, Settings, Snapshot};
 
 use crate::Error;
 use crate::build::Build;
@@ -97,22 +97,23 @@ impl Site {
         sysroots(&mut files, &request.sysroot)?;
         lay(&mut files, &dists, &shut);
         let (elfs, broken) = elfs(&files, &dists[0], request.threads);
-        let abi = elfs.first().map_or(FALLBACK, |elf| abi_of(&elf.facts));
+        let abi = most(&elfs);
         let glibc = dists[0].wheel.as_ref().and_then(|wheel| tag_glibc(&wheel.platform));
         let arch = abi.machine.to_string().replace('-', "_");
         let promise = promised(glibc.unwrap_or((2, 99)), &arch);
         let host = build.as_ref().map(|build| build.audit.host.clone()).unwrap_or_default();
-        let machine = Machine::new(abi, promise, &host)?;
+        let recorded = build.as_ref().map(|build| build.allow_unresolved.clone()).unwrap_or_default();
+        let leave: Vec<String> = request.allow_unresolved.iter().cloned().chain(recorded).collect();
+        let machine = Machine::new(abi, promise, &host, &leave)?;
         let mut stand_ins = BTreeMap::new();
         if let Some(build) = &build {
             stand_in(&mut files, build, abi, torch.is_some(), &mut stand_ins);
         }
-        let settings = system::settings(&files, abi, &machine);
+        let settings = system::settings(&files, abi, &machine)?;
         let mut owners = HashMap::new();
         for (index, dist) in dists.iter().enumerate().rev() {
             owners.extend(dist.files.keys().map(|path| (path.clone(), index)));
         }
-        let promise = promised(glibc.unwrap_or((2, 99)), &arch);
         Ok(Self {
             files,
             settings,
@@ -153,11 +154,8 @@ impl Site {
         settings.map_only = environment.map_only;
         let mut process = Process::new(files, settings);
         let python = Object::given("python", self.abi, system::interpreter());
-        process.stand_in("python", Arc::new(python));
-        for library in system::interpreters_own(&self.promise) {
-            // One that is not there is told of where something needs it.
-            let _ = process.open(library, Open { global: true, ..Open::default() });
-        }
+        let libraries: Vec<&str> = system::interpreters_own(&self.promise).collect();
+        process.stand_in("python", Arc::new(python), &libraries, self.promise.loader);
         process
     }
 }
@@ -169,6 +167,13 @@ pub(crate) struct Environment {
     pub library_path: String,
     /// Symbols are of no interest.
     pub map_only: bool,
+}
+
+/// What most of the wheel's files are for: a single one may be of another machine.
+fn most(elfs: &[Elf]) -> Abi {
+    let abis: Vec<Abi> = elfs.iter().map(|elf| abi_of(&elf.facts)).collect();
+    let count = |abi: &Abi| abis.iter().filter(|other| *other == abi).count();
+    abis.iter().copied().max_by_key(count).unwrap_or(FALLBACK)
 }
 
 /// Where the wheel has no library at all, nothing depends on it.
@@ -306,9 +311,13 @@ fn stand_in(
     }
 }
 
-/// Paths of a distribution's ELF files that can be read; they are read on the way.
-pub(crate) fn subject_files(files: &Files, dist: &Dist, threads: usize) -> Vec<String> {
-    elfs(files, dist, threads).0.into_iter().map(|elf| elf.path).collect()
+/// Paths of a distribution's ELF files, which are read on the way; one in `torch/lib` that is broken is an error.
+pub(crate) fn subject_files(files: &Files, dist: &Dist, threads: usize) -> Result<Vec<String>, Error> {
+    let (elfs, broken) = elfs(files, dist, threads);
+    match broken.into_iter().find(|(path, _)| path.starts_with("torch/lib/")) {
+        Some((path, reason)) => Err(Error::Library { path: dist.path.join(path), source: BadFile(reason) }),
+        None => Ok(elfs.into_iter().map(|elf| elf.path).collect()),
+    }
 }
 
 /// Reads the wheel's ELF files, several at a time: those of a wheel file have to be unpacked for it.

@@ -50,6 +50,8 @@ pub enum Word {
     Provided,
     /// The torch that the wheel meets, which was not given.
     Front,
+    /// `--allow-unresolved`: nobody says that it is there.
+    Leave,
 }
 
 /// What the machine has, as far as nobody has looked.
@@ -58,12 +60,19 @@ pub(crate) struct Machine {
     abi: Abi,
     promise: Promise,
     host: GlobSet,
+    leave: Vec<String>,
     made: Arc<Mutex<HashMap<String, Arc<Object>>>>,
 }
 
 impl Machine {
-    pub(crate) fn new(abi: Abi, promise: Promise, host: &[String]) -> Result<Self, Error> {
-        Ok(Self { abi, promise, host: globs(host)?, made: Arc::default() })
+    /// `leave`: names that may stay unresolved.
+    pub(crate) fn new(abi: Abi, promise: Promise, host: &[String], leave: &[String]) -> Result<Self, Error> {
+        Ok(Self { abi, promise, host: globs(host)?, leave: leave.to_vec(), made: Arc::default() })
+    }
+
+    /// Whether a library or symbol may stay unresolved.
+    pub(crate) fn may_lack(&self, name: &str) -> bool {
+        self.leave.iter().any(|one| one == name)
     }
 
     /// On whose word a library is there, if on any.
@@ -74,7 +83,7 @@ impl Machine {
         } else if self.promise.has(name) || self.promise.loader == Some(name) {
             Some(Word::Tag)
         } else {
-            None
+            self.may_lack(name).then_some(Word::Leave)
         }
     }
 
@@ -131,8 +140,8 @@ pub(crate) fn is_torch(symbol: &str) -> bool {
 fn is_std(symbol: &str) -> bool {
     if let Some(rest) = scope(symbol) {
         let abbreviated = ["St", "Sa", "Ss", "Sb", "Si", "So", "Sd", "9__gnu_cxx", "10__cxxabiv1"];
-        return abbreviated.iter().any(|namespace| rest.starts_with(namespace))
-            || rest.starts_with(['n', 'd']);
+        let operators = ["nw", "na", "dl", "da"];
+        return abbreviated.iter().chain(&operators).any(|start| rest.starts_with(start));
     }
     symbol.starts_with("__cxa_") || symbol.starts_with("__gxx_") || symbol == "__dynamic_cast"
 }
@@ -141,8 +150,12 @@ fn is_std(symbol: &str) -> bool {
 /// (Itanium C++ ABI, section 5.1).
 fn scope(symbol: &str) -> Option<&str> {
     let rest = symbol.strip_prefix("_Z")?;
-    let tables = ["TV", "TI", "TS", "TT", "GV", "GR"];
+    let tables = ["TV", "TI", "TS", "TT", "TW", "TH", "GV", "GR"];
     let rest = tables.iter().find_map(|prefix| rest.strip_prefix(prefix)).unwrap_or(rest);
+    // A thunk: how far `this` moves, and the function.
+    let thunk = rest.strip_prefix("Th").or_else(|| rest.strip_prefix("Tv"));
+    let rest = thunk
+        .map_or(rest, |thunk| thunk.trim_start_matches(|c: char| c == 'n' || c == '_' || c.is_ascii_digit()));
     Some(rest.trim_start_matches('N').trim_start_matches(['r', 'V', 'K']).trim_start_matches(['R', 'O']))
 }
 
@@ -157,7 +170,7 @@ pub(crate) fn globs(patterns: &[String]) -> Result<GlobSet, Error> {
 }
 
 /// The loader's settings for a machine whose tree is in `files`, as far as one was given.
-pub(crate) fn settings(files: &Files, abi: Abi, machine: &Machine) -> Settings {
+pub(crate) fn settings(files: &Files, abi: Abi, machine: &Machine) -> Result<Settings, Error> {
     let mut settings = Settings::of(abi);
     let triplet = format!("{}-linux-gnu", abi.machine.to_string().replace('-', "_"));
     let multiarch = format!("/lib/{triplet}");
@@ -168,13 +181,13 @@ pub(crate) fn settings(files: &Files, abi: Abi, machine: &Machine) -> Settings {
         settings.default_folders = [&multiarch, "/usr", "/lib", "/usr/lib"].map(str::to_owned).to_vec();
         settings.default_folders[1] = format!("/usr{multiarch}");
     }
-    settings.cache = files
-        .read("/etc/ld.so.cache")
-        .and_then(|bytes| Cache::parse(&bytes, "/etc/ld.so.cache", abi).ok())
-        .unwrap_or_else(|| Cache::derive(files, "/etc/ld.so.conf", &settings.default_folders, abi));
+    settings.cache = match files.read("/etc/ld.so.cache") {
+        Some(bytes) => Cache::parse(&bytes, "/etc/ld.so.cache", abi)?,
+        None => Cache::derive(files, "/etc/ld.so.conf", &settings.default_folders, abi),
+    };
     settings.given = machine.given();
     settings.keep_going = true;
-    settings
+    Ok(settings)
 }
 
 #[cfg(test)]
@@ -189,6 +202,7 @@ mod tests {
             "_ZTVN5torch3jit4NodeE",
             "_ZTIN3c105ErrorE",
             "_ZN3c10lsERSoNS_6DeviceE",
+            "_ZThn16_N2at6Tensor3addEv",
         ] {
             assert!(is_torch(name), "{name}");
         }

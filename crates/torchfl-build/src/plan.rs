@@ -46,6 +46,8 @@ pub struct Request {
     pub with: Vec<PathBuf>,
     /// Trees and snapshots of the target machine.
     pub sysroot: Vec<PathBuf>,
+    /// Globs of driver libraries of any vendor, which no wheel may carry.
+    pub drivers: Vec<String>,
     /// Refuse what would be taken on somebody's word.
     pub require_proof: bool,
     /// Symbols and libraries that may stay unresolved.

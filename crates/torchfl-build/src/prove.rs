@@ -28,6 +28,7 @@ pub(crate) fn prove(plan: &mut Plan, request: &Request) -> Result<(), Error> {
         sysroot: request.sysroot.clone(),
         scratch: request.scratch.clone(),
         threads: request.threads,
+        drivers: request.drivers.clone(),
         require_proof: request.require_proof,
         allow_unresolved: request.allow_unresolved.clone(),
         ..torchfl_audit::Request::default()
@@ -50,9 +51,6 @@ pub(crate) fn prove(plan: &mut Plan, request: &Request) -> Result<(), Error> {
         .extend(unused.map(|name| format!("--allow-unresolved {name}: nothing of that name is unresolved")));
     plan.build_json.allow_unresolved = report.allowed;
     plan.build_json.assumed = report.assumed.iter().map(word).collect();
-    if request.front.is_none() {
-        plan.build_json.assumed.insert(0, format!("front: torch {}", plan.build_json.torch.release));
-    }
     plan.proof = Proof { findings, assumed: report.assumed, redirect: report.redirect };
     Ok(())
 }
@@ -98,6 +96,7 @@ fn word(assumption: &Assumption) -> String {
         Word::Host => "host",
         Word::Provided => "provided",
         Word::Front => "front",
+        Word::Leave => "leave",
     };
     format!("{word}: {}", assumption.library)
 }

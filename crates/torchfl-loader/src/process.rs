@@ -196,8 +196,9 @@ impl<'f> Process<'f> {
         Ok(main)
     }
 
-    /// Takes `object` for the program, of which no more is known.
-    pub fn stand_in(&mut self, name: &str, object: Arc<Object>) -> MapId {
+    /// Takes `object` for the program, of which no more is known than that it brought `libraries` with it, and the
+    /// loader, as far as they are there.
+    pub fn stand_in(&mut self, name: &str, object: Arc<Object>, libraries: &[&str], loader: Option<&str>) {
         name.clone_into(&mut self.name);
         let map = Map::new(String::new(), name.to_owned(), FileId::Virtual(0), object);
         self.maps.push(Map {
@@ -209,7 +210,17 @@ impl<'f> Process<'f> {
             ..map
         });
         self.global = vec![MapId(0)];
-        MapId(0)
+        for library in libraries {
+            // One that is not there is told of where something needs it.
+            let _ = self.open(library, Open { global: true, ..Open::default() });
+        }
+        let _ = loader.map(|loader| self.open(loader, Open::default()));
+        for map in &mut self.maps {
+            map.initial = true;
+            map.tls_placed = true;
+        }
+        self.tls = StaticTls::new(self.settings.abi.machine, self.settings.static_tls);
+        self.tls.start(self.maps.iter().map(|map| map.object.tls));
     }
 
     /// The loader itself is in every process, and answers to the name under which programs ask for it.

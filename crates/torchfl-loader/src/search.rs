@@ -89,7 +89,7 @@ impl Process<'_> {
         let no_default = self.flagged_no_default(loader);
         if let Some(path) = self.settings.cache.lookup(name, &self.settings.hwcaps)
             && !(no_default
-                && self.settings.default_folders.iter().any(|folder| path.starts_with(folder.as_str())))
+                && self.settings.default_folders.iter().any(|folder| path.starts_with(&format!("{folder}/"))))
             && let Some(hit) = self.probe(Why::Cache, path.to_owned(), steps)?
         {
             return Ok(Some(hit));
@@ -191,7 +191,8 @@ impl Process<'_> {
                 return Ok(Some(hit));
             }
             // Any other error than that there is no such file ends this path, though not the search.
-            if steps.last().is_some_and(|step| step.outcome == Outcome::Loop) {
+            let looped = steps.last().is_some_and(|step| step.outcome == Outcome::Loop);
+            if looped && matches!(self.files.entry(&self.absolute(folder)), Entry::Folder) {
                 break;
             }
         }

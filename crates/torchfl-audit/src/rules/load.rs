@@ -132,6 +132,35 @@ fn explains(cause: &Failure, failure: &Failure) -> bool {
     }
 }
 
+/// The file that a failure is about; `opened` where it is the one that was opened.
+pub(crate) fn blamed<'f>(failure: &'f Failure, opened: &'f str) -> &'f str {
+    match failure {
+        Failure::NotFound { by, .. } | Failure::WrongClass { by, .. } => by.as_deref().unwrap_or(opened),
+        Failure::BadFile { path, .. } => path,
+        Failure::Version { by, .. }
+        | Failure::VersionOfNobody { by, .. }
+        | Failure::Undefined { by, .. }
+        | Failure::Unversioned { by, .. }
+        | Failure::StaticTls { by, .. } => by,
+    }
+}
+
+/// Whether a finding is of what the loader stops at.
+pub(crate) fn stops(finding: &Finding) -> bool {
+    let rules = [
+        rules::NOT_FOUND,
+        rules::UNDEFINED,
+        rules::VERSION,
+        rules::HASH_NAMED,
+        rules::VERSION_OF_NOBODY,
+        rules::STATIC_TLS,
+        rules::ORDER,
+        rules::BROKEN,
+        rules::MACHINE,
+    ];
+    rules.iter().any(|rule| rule.code == finding.code)
+}
+
 /// Leaves out that a library is not found where it is there, for another machine.
 pub(crate) fn other_machine(found: &mut Vec<Finding>) {
     let others: Vec<String> = found
@@ -144,12 +173,9 @@ pub(crate) fn other_machine(found: &mut Vec<Finding>) {
 
 /// Leaves out what may stay unresolved by leave, and tells which names those were.
 pub(crate) fn allow(site: &Site, findings: Vec<Finding>) -> (Vec<Finding>, Vec<String>) {
-    let empty = Vec::new();
-    let recorded = site.own_build().map_or(&empty, |build| &build.allow_unresolved);
     let allowed = |finding: &Finding| {
         let unresolved = [rules::NOT_FOUND, rules::UNDEFINED, rules::VERSION, rules::HASH_NAMED];
-        unresolved.iter().any(|rule| rule.code == finding.code)
-            && site.request.allow_unresolved.iter().chain(recorded).any(|name| *name == finding.name)
+        unresolved.iter().any(|rule| rule.code == finding.code) && site.machine.may_lack(&finding.name)
     };
     let (out, kept): (Vec<_>, Vec<_>) = findings.into_iter().partition(allowed);
     let mut names: Vec<String> = out.into_iter().map(|finding| finding.name).collect();

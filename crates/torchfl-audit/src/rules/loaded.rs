@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use torchfl_loader::{Map, Open};
+use torchfl_loader::{Map, Open, Process};
 
 use crate::finding::Finding;
 use crate::import::{Import, Way};
 use crate::redirect;
-use crate::rules::{self, elf::base};
+use crate::rules::{self, elf::base, load};
 use crate::site::{SITE, Site, shown};
 use crate::system::Word;
 
@@ -16,20 +16,24 @@ const OPENMP: [&str; 3] = ["libgomp", "libiomp5", "libomp"];
 
 /// All of them.
 pub(crate) fn check(site: &Site, import: &Import<'_>, way: Way, found: &mut Vec<Finding>) {
-    two_files(import, found);
-    openmp(import, found);
+    mixed(site, &import.process, found);
     dlopen(site, import, found);
     provided_too(site, found);
-    unrequired(site, import, found);
-    if found.iter().any(|finding| finding.severity == crate::Severity::Error) {
+    if found.iter().any(load::stops) {
         // The rest speaks of what loads, and would say the same thing twice.
         return;
     }
     kernels(site, import, found);
-    for reason in redirect::misplaced(site, import, way) {
-        let file = site.subject().path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        found.push(rules::REDIRECT.finding(file, "", reason));
+    for (library, reason) in redirect::misplaced(site, import, way) {
+        found.push(rules::REDIRECT.finding(site.subject().file_name(), library, reason));
     }
+}
+
+/// What one process shows, that of a library opened by itself as well.
+pub(crate) fn mixed(site: &Site, process: &Process<'_>, found: &mut Vec<Finding>) {
+    two_files(process, found);
+    openmp(process, found);
+    unrequired(site, process, found);
 }
 
 fn is_openmp(name: &str) -> Option<&'static str> {
@@ -38,9 +42,9 @@ fn is_openmp(name: &str) -> Option<&'static str> {
         .find(|runtime| name.strip_prefix(runtime).is_some_and(|rest| rest.starts_with(['.', '-'])))
 }
 
-fn two_files(import: &Import<'_>, found: &mut Vec<Finding>) {
+fn two_files(process: &Process<'_>, found: &mut Vec<Finding>) {
     let mut first: BTreeMap<&str, &Map> = BTreeMap::new();
-    for map in import.process.maps() {
+    for map in process.maps() {
         let Some(soname) = map.object.soname.as_deref() else { continue };
         if is_openmp(soname).is_some() {
             continue;
@@ -54,9 +58,8 @@ fn two_files(import: &Import<'_>, found: &mut Vec<Finding>) {
     }
 }
 
-fn openmp(import: &Import<'_>, found: &mut Vec<Finding>) {
-    let runtimes: Vec<&Map> = import
-        .process
+fn openmp(process: &Process<'_>, found: &mut Vec<Finding>) {
+    let runtimes: Vec<&Map> = process
         .maps()
         .iter()
         .filter(|map| is_openmp(map.object.soname.as_deref().unwrap_or_else(|| base(&map.real))).is_some())
@@ -103,11 +106,11 @@ fn provided_too(site: &Site, found: &mut Vec<Finding>) {
 }
 
 /// Libraries that the wheel's own need, of distributions that it does not require.
-fn unrequired(site: &Site, import: &Import<'_>, found: &mut Vec<Finding>) {
+fn unrequired(site: &Site, process: &Process<'_>, found: &mut Vec<Finding>) {
     let required = crate::rules::wheel::required(site);
-    for map in import.process.maps().iter().filter(|map| site.subject().has(&shown(&map.real))) {
+    for map in process.maps().iter().filter(|map| site.subject().has(&shown(&map.real))) {
         for (name, needed) in map.object.needed.iter().zip(&map.needed) {
-            let Some(needed) = needed.map(|needed| import.process.map(needed)) else { continue };
+            let Some(needed) = needed.map(|needed| process.map(needed)) else { continue };
             let Some(owner) = site.owner(&shown(&needed.real)) else { continue };
             if !required.contains(owner.name.as_str()) {
                 let reason = format!("{name} is found in {}, which is not required", owner.name);
@@ -129,7 +132,6 @@ fn kernels(site: &Site, import: &Import<'_>, found: &mut Vec<Finding>) {
     });
     if !registers {
         let reason = format!("no library that the import opens defines at::{namespace}::add");
-        let file = site.subject().path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        found.push(rules::KERNELS.finding(file, key, reason));
+        found.push(rules::KERNELS.finding(site.subject().file_name(), key, reason));
     }
 }

@@ -128,7 +128,7 @@ fn folders(site: &Site, found: &mut Vec<Finding>) {
     let subject = site.subject();
     let own = site.own_build().is_some();
     for path in subject.files.keys().filter(|path| !is_metadata(path)) {
-        let Some((top, _)) = path.split_once('/') else { continue };
+        let top = path.split('/').next().unwrap_or(path);
         if own && OWN.contains(&top) {
             continue;
         }
@@ -174,7 +174,7 @@ fn triton(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> {
         })
     };
     let subject = site.subject();
-    let file = subject.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let file = subject.file_name();
     for (index, dist) in site.dists.iter().enumerate() {
         let owns = is_stock_triton(&dist.name) || dist.has("triton/__init__.py");
         if owns && !owner(&dist.name, &dist.version) {

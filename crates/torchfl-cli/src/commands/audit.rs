@@ -56,7 +56,7 @@ pub(crate) fn scratch() -> PathBuf {
 }
 
 /// No wheel may carry a driver, whoever's it is.
-fn drivers() -> Result<Vec<String>, Failure> {
+pub(crate) fn drivers() -> Result<Vec<String>, Failure> {
     let mut globs = Vec::new();
     for (name, _) in torchfl_manifest::embedded() {
         let host = torchfl_manifest::find(name)?.host;

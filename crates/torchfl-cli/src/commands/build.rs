@@ -39,14 +39,16 @@ pub(crate) fn run(args: Build, screen: &Screen) -> Result<Outcome, Failure> {
         allow_unlicensed: args.allow_unlicensed,
         with: args.with,
         sysroot: args.sysroot,
+        drivers: audit::drivers()?,
         require_proof: args.require_proof,
         allow_unresolved: args.allow_unresolved,
         scratch,
         threads,
     };
     let spinner = screen.spinner("reading the vendor's torch and proving that it will load");
-    let plan = torchfl_build::plan(&request)?;
+    let plan = torchfl_build::plan(&request);
     spinner.finish_and_clear();
+    let plan = plan?;
     for note in &plan.notes {
         screen.warn(note);
     }
