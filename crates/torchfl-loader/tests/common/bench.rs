@@ -109,6 +109,7 @@ pub(crate) struct Seen {
     ended: Ended,
     maps: Vec<String>,
     bound: Vec<String>,
+    scopes: Vec<(String, Vec<String>)>,
 }
 
 impl Seen {
@@ -124,10 +125,12 @@ impl Seen {
             other => other,
         };
         let inside = outcome.maps.iter().filter(|path| path.starts_with(&here) || !path.starts_with('/'));
+        let all = |paths: &[String]| paths.iter().map(|path| short(path)).collect::<Vec<_>>();
         Self {
             ended,
             maps: inside.map(|path| short(path)).collect(),
             bound: outcome.bound.iter().map(bound).collect(),
+            scopes: outcome.scopes.iter().map(|(path, scope)| (short(path), all(scope))).collect(),
         }
     }
 
@@ -145,6 +148,12 @@ impl Seen {
         assert_eq!(self.ended, Ended::Ok, "{self:?}");
         assert!(self.bound.iter().any(|bound| bound == expected), "{expected}: {self:#?}");
         self
+    }
+
+    /// Whether one library looks for symbols in another.
+    pub(crate) fn looks(&self, from: &str, to: &str) -> bool {
+        let scope = self.scopes.iter().find(|(path, _)| path == from);
+        scope.is_some_and(|(_, scope)| scope.iter().any(|path| path == to))
     }
 
     pub(crate) fn is_ok(&self) -> bool {
