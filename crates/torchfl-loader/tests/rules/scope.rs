@@ -148,13 +148,15 @@ fn a_failed_open_takes_its_unique_symbols_with_it() {
     bench.spec("liba.so", &unique("liba.so", &["missing"]));
     bench.spec("libb.so", &unique("libb.so", &[]));
     bench.spec("libc_.so", &unique("libc_.so", &[]));
+    bench.spec("libplain.so", &Spec::library("libplain.so"));
     bench.open("~/liba.so");
+    bench.open("~/libplain.so");
     bench.open("~/libb.so");
     bench.open("~/libc_.so");
     let all = bench.agreed();
     all[1].fails("liba.so: undefined symbol: missing");
-    all[2].binds("libb.so u libb.so");
-    all[3].binds("libc_.so u libb.so");
+    all[3].binds("libb.so u libb.so");
+    all[4].binds("libc_.so u libb.so");
 }
 
 #[test]
