@@ -10,6 +10,10 @@ use crate::finding::Severity;
 /// `torch_fl/build.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Build {
+    /// The version of the format.
+    pub schema: u32,
+    /// The torch that it belongs to.
+    pub torch: Torch,
     /// `core`, `extra` or `none`.
     pub swap: String,
     /// The folder of the libraries, in `torch_fl/`.
@@ -32,6 +36,32 @@ pub(crate) struct Build {
     /// What the manifest says to an audit.
     #[serde(default)]
     pub audit: Facts,
+}
+
+impl Build {
+    /// Refuses words that no build writes.
+    pub(crate) fn checked(self) -> serde_json::Result<Self> {
+        let unknown = |what: String| Err(serde::de::Error::custom(what));
+        if self.schema != 1 {
+            return unknown(format!("schema {} is not 1, which this audit reads", self.schema));
+        }
+        if !["core", "extra", "none"].contains(&self.swap.as_str()) {
+            return unknown(format!("swap `{}` is none of core, extra, none", self.swap));
+        }
+        match self.open.iter().find(|open| open.from != "bundle" && open.from != "front") {
+            Some(open) => {
+                unknown(format!("open: {} from `{}`, neither bundle nor front", open.name, open.from))
+            }
+            None => Ok(self),
+        }
+    }
+}
+
+/// The torch that a wheel belongs to.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Torch {
+    /// The release.
+    pub release: String,
 }
 
 /// A library that is opened.

@@ -1,7 +1,6 @@
 //! A distribution as a set of files, whether it is a wheel, installed in a folder, or about to be written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -121,15 +120,22 @@ impl Dist {
     }
 
     fn of_info(site: &Path, info: &str) -> Result<Self, Error> {
-        let text = fs::read(site.join(info).join("METADATA")).map_err(Error::Io)?;
+        let text = text_of(&site.join(info).join("METADATA"))?;
         let metadata = Metadata::parse(&text, &format!("{}/{info}/METADATA", site.display()))?;
         let record = site.join(info).join("RECORD");
-        let rows = match fs::read(&record) {
-            Ok(text) => Record::parse(&text, &record.to_string_lossy())?.rows,
-            // Distributions of the system's package manager have none.
-            Err(_) => Vec::new(),
+        let listed = record.symlink_metadata().is_ok();
+        let rows = if listed {
+            Record::parse(&text_of(&record)?, &record.to_string_lossy())?.rows
+        } else {
+            Vec::new()
         };
-        let files = rows.into_iter().filter(inside).map(|row| (row.path, row.size)).collect();
+        let mut files: BTreeMap<String, Option<u64>> =
+            rows.into_iter().filter(inside).map(|row| (row.path, row.size)).collect();
+        // Distributions of the system's package manager have no list: what lies in the package's folder is theirs.
+        let package = metadata.normalized_name().replace('-', "_");
+        if files.is_empty() && site.join(&package).is_dir() {
+            walk(&site.join(&package), &package, &mut files)?;
+        }
         Ok(Self {
             name: metadata.normalized_name(),
             version: metadata.get("Version").unwrap_or_default().to_owned(),
@@ -179,12 +185,7 @@ impl Dist {
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         match &self.store {
             Store::Wheel { archive, .. } => Ok(archive.read(path, TEXT_LIMIT)?),
-            Store::Folder(site) => {
-                let mut bytes = Vec::new();
-                let file = fs::File::open(site.join(path)).map_err(Error::Io)?;
-                file.take(TEXT_LIMIT).read_to_end(&mut bytes).map_err(Error::Io)?;
-                Ok(bytes)
-            }
+            Store::Folder(site) => text_of(&site.join(path)),
             Store::Parts(parts) => {
                 let missing = || std::io::Error::new(std::io::ErrorKind::NotFound, path.to_owned());
                 let part = parts.get(path).ok_or_else(missing).map_err(Error::Io)?;
@@ -265,6 +266,17 @@ impl Dist {
             }
         }
     }
+}
+
+/// A text file's bytes; an error where it is none, or larger than any such file.
+fn text_of(path: &Path) -> Result<Vec<u8>, Error> {
+    let file = FileAt::open(path).map_err(Error::Io)?;
+    if file.len() > TEXT_LIMIT {
+        return Err(Error::TooLarge { path: path.to_owned(), limit: TEXT_LIMIT });
+    }
+    let mut bytes = vec![0; file.len() as usize];
+    file.read_exact_at(0, &mut bytes).map_err(Error::Io)?;
+    Ok(bytes)
 }
 
 /// Whether a RECORD's row lies in site-packages, and is no cache of the interpreter.

@@ -76,6 +76,30 @@ pub enum Error {
         /// The path.
         path: PathBuf,
     },
+    /// Two of one in one folder.
+    #[error("{}: more than one torch_fl is installed: {}", folder.display(), infos.join(", "))]
+    TwoSubjects {
+        /// The folder.
+        folder: PathBuf,
+        /// Their metadata folders.
+        infos: Vec<String>,
+    },
+    /// A text file that is none.
+    #[error("{}: larger than {limit} bytes, which no such file is", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// In bytes.
+        limit: u64,
+    },
+    /// The vendor's torch has no library that the stock one lacks.
+    #[error("{}: no library of torch/lib that {} lacks", vendor.display(), stock.display())]
+    NoExtra {
+        /// The vendor's torch.
+        vendor: PathBuf,
+        /// The stock torch.
+        stock: PathBuf,
+    },
     /// Neither a library nor a symbol.
     #[error("{name}: no library of this name is looked for, and no symbol of it is defined or referred to")]
     Unknown {
@@ -99,6 +123,9 @@ impl Error {
             Self::Library { .. } => "E-AUD-007",
             Self::NoCore { .. } => "E-AUD-008",
             Self::Unknown { .. } => "E-AUD-009",
+            Self::TwoSubjects { .. } => "E-AUD-011",
+            Self::TooLarge { .. } => "E-AUD-012",
+            Self::NoExtra { .. } => "E-AUD-013",
             Self::Special { .. } => "E-AUD-010",
         }
     }
@@ -108,6 +135,9 @@ impl Error {
         let hint = match self {
             Self::Wheel(error) => return error.hint(),
             Self::Loader(error) => return error.hint(),
+            Self::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                "check the spelling of the path"
+            }
             Self::Io(_) => return None,
             Self::NoSubject { .. } => {
                 "name the wheel file, or the site-packages folder that torch_fl is installed in"
@@ -121,6 +151,9 @@ impl Error {
             Self::Library { .. } => "name a shared library that is linked against torch",
             Self::NoCore { .. } => "name two torches for the same machine",
             Self::Special { .. } => "name a wheel file, or a site-packages folder",
+            Self::TwoSubjects { .. } => "uninstall torch_fl, and remove what is left of the older one",
+            Self::TooLarge { .. } => "install that distribution again",
+            Self::NoExtra { .. } => "is --vendor the vendor's torch, and --stock the stock one?",
             Self::Unknown { .. } => {
                 "give a SONAME or file name, or a symbol's mangled name (`nm -D LIBRARY`)"
             }

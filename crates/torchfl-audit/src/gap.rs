@@ -70,6 +70,9 @@ pub fn core_gap(request: &GapRequest) -> Result<Gap, Error> {
     if core.is_empty() {
         return Err(Error::NoCore { vendor: request.vendor.clone(), stock: request.stock.clone() });
     }
+    if extra.is_empty() && plugin.is_none() {
+        return Err(Error::NoExtra { vendor: request.vendor.clone(), stock: request.stock.clone() });
+    }
     let theirs = definitions(core.iter().filter_map(|name| Some((name.as_str(), vendor.get(name)?))));
     let ours = definitions(stock.0.iter().map(|(name, object)| (name.as_str(), object.as_ref())));
     let own = definitions(extra.iter().filter_map(|name| Some((name.as_str(), vendor.get(name)?))));

@@ -36,6 +36,8 @@ pub struct Report {
     pub assumed: Vec<Assumption>,
     /// What was left unresolved by leave.
     pub allowed: Vec<String>,
+    /// Severities that the manifest sets, by rule.
+    pub severities: BTreeMap<String, Severity>,
     /// The ways to redirect torch, judged; for a wheel of `torch_fl`, or with one beside.
     pub redirect: Option<Redirect>,
 }
@@ -125,6 +127,7 @@ fn report(site: &Site) -> Result<Report, Error> {
     let import = import::import(site, &files, way, &Environment::default());
     let mut found = Vec::new();
     openings(site, &import, way, &mut found);
+    load::passed_over(&import.process, &mut found);
     let mut assumed = BTreeMap::new();
     assume(site, &import.process, &mut assumed);
     let libraries = libraries(site, &import, &mut found, &mut assumed);
@@ -158,13 +161,15 @@ fn report(site: &Site) -> Result<Report, Error> {
         mapped: mapped(&import.process),
         assumed,
         allowed,
+        severities: site.build.as_ref().map(|build| build.audit.severity.clone()).unwrap_or_default(),
         redirect,
     })
 }
 
 /// The way that the bootstrap takes by itself has to be sound.
 fn unsound(site: &Site, way: Way, redirect: Option<&Redirect>, found: &mut Vec<Finding>) {
-    if found.iter().any(|finding| load::stops(finding) || finding.code == rules::REDIRECT.code) {
+    let told = [rules::REDIRECT.code, rules::TWO_FILES.code];
+    if found.iter().any(|finding| load::stops(finding) || told.contains(&finding.code)) {
         return;
     }
     let judged = redirect.iter().flat_map(|redirect| &redirect.ways).find(|judged| judged.way == way);
@@ -299,7 +304,9 @@ fn openings(site: &Site, import: &Import<'_>, way: Way, found: &mut Vec<Finding>
     let planned = site.own_build().map(|build| build.open.as_slice()).unwrap_or_default();
     let own =
         |opening: &import::Opening| planned.iter().any(|open| import::planned(site, open) == opening.path);
-    let fails = import.openings.iter().any(|opening| own(opening) && !opening.failures().is_empty());
+    let fails = import.openings.iter().any(|opening| {
+        own(opening) && opening.failures().iter().any(|failure| !import::is_forgiven(site, failure))
+    });
     let order = fails.then(|| redirect::order(site, way, planned)).filter(|order| order.stuck.is_empty());
     for opening in &import.openings {
         let failures = opening.failures();

@@ -215,10 +215,19 @@ pub(crate) fn tag_glibc(platform: &str) -> Option<(u32, u32)> {
 
 /// The wheel to be judged: a file, or the one `torch_fl` that is installed in a folder.
 pub(crate) fn subject(path: &Path, scratch: &Path) -> Result<Dist, Error> {
+    fs_err::metadata(path).map_err(Error::Io)?;
     if !path.is_dir() {
         return Dist::wheel(path, scratch);
     }
     let mut installed = Dist::installed(&site_of(path))?;
+    let named: Vec<String> = installed
+        .iter()
+        .filter(|dist| dist.name == "torch-fl")
+        .filter_map(|dist| dist.info.clone())
+        .collect();
+    if named.len() > 1 {
+        return Err(Error::TwoSubjects { folder: path.to_owned(), infos: named });
+    }
     match installed.iter().position(|dist| dist.has("torch_fl/build.json") || dist.name == "torch-fl") {
         Some(at) => Ok(installed.swap_remove(at)),
         None => Err(Error::NoSubject { folder: path.to_owned() }),
@@ -226,6 +235,7 @@ pub(crate) fn subject(path: &Path, scratch: &Path) -> Result<Dist, Error> {
 }
 
 pub(crate) fn torch(path: &Path, scratch: &Path) -> Result<Dist, Error> {
+    fs_err::metadata(path).map_err(Error::Io)?;
     if !path.is_dir() {
         let dist = Dist::wheel(path, scratch)?;
         return if dist.has("torch/version.py") {
@@ -242,6 +252,7 @@ pub(crate) fn torch(path: &Path, scratch: &Path) -> Result<Dist, Error> {
 }
 
 fn beside(path: &Path, scratch: &Path) -> Result<Vec<Dist>, Error> {
+    fs_err::metadata(path).map_err(Error::Io)?;
     if path.is_dir() { Dist::installed(&site_of(path)) } else { Ok(vec![Dist::wheel(path, scratch)?]) }
 }
 
@@ -280,7 +291,8 @@ fn lay(files: &mut Files, dists: &[Dist], shut: &[Dist]) {
 
 fn read_build(dist: &Dist) -> Result<Build, Error> {
     let text = dist.read("torch_fl/build.json")?;
-    serde_json::from_slice(&text).map_err(|source| Error::BuildJson { path: dist.path.clone(), source })
+    let build = serde_json::from_slice::<Build>(&text).and_then(Build::checked);
+    build.map_err(|source| Error::BuildJson { path: dist.path.clone(), source })
 }
 
 /// What the wheel's plan names and was not given is put where it will lie, so that search paths are proved all the
@@ -345,7 +357,14 @@ fn elfs(files: &Files, dist: &Dist, threads: usize) -> (Vec<Elf>, Vec<(String, S
                     let object = files.library(&entry);
                     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
                     match (facts, object) {
-                        (Ok(facts), _) if !facts.dynamic => {}
+                        (Ok(facts), _) if !facts.dynamic => {
+                            if base(path).contains(".so") {
+                                done.1.push((
+                                    (*path).to_owned(),
+                                    "object file has no dynamic section".to_owned(),
+                                ));
+                            }
+                        }
                         (Ok(facts), Ok(_)) => done.0.push(Elf { path: (*path).to_owned(), facts }),
                         (Err(error), _) => done.1.push(((*path).to_owned(), error.to_string())),
                         (_, Err(bad)) => done.1.push(((*path).to_owned(), bad.0)),

@@ -38,6 +38,16 @@ static GLIBC_SYMBOLS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     include_str!("../data/glibc.txt").lines().filter(|line| !line.starts_with('#')).collect()
 });
 
+/// The machine that the list is of; others have a few symbols of their own.
+const X86_64: torchfl_elf::Machine = torchfl_elf::Machine(62);
+
+/// Whether a version came after the list: `GLIBC_2.38`. `GLIBC_PRIVATE` is promised to nobody.
+fn is_newer(version: &str) -> bool {
+    let minor =
+        version.strip_prefix("GLIBC_2.").and_then(|minor| minor.split('.').next()?.parse::<u32>().ok());
+    minor.is_some_and(|minor| minor > 36)
+}
+
 /// On whose word a library counts as there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -95,7 +105,11 @@ impl Machine {
             let loader = self.promise.loader == Some(name);
             let cover = if word == Word::Tag && GLIBC.contains(&name) {
                 // Libraries that were linked without naming libc refer to it without a version.
-                Cover::new(|name, version| version.is_some() || GLIBC_SYMBOLS.contains(name))
+                let listed = self.abi.machine == X86_64;
+                Cover::new(move |name, version| {
+                    GLIBC_SYMBOLS.contains(name)
+                        || version.is_some_and(|version| !listed || is_newer(version))
+                })
             } else if word == Word::Tag && name == "libstdc++.so.6" {
                 Cover::new(|name, version| version.is_some() || is_std(name))
             } else if word == Word::Tag && (VERSIONED.contains(&name) || loader) {

@@ -1,6 +1,6 @@
 //! What the loader would stop at, as findings.
 
-use torchfl_loader::{Failure, Outcome, Step, Why};
+use torchfl_loader::{Failure, Outcome, Process, Step, Why};
 
 use crate::finding::Finding;
 use crate::import::plain;
@@ -142,6 +142,17 @@ pub(crate) fn blamed<'f>(failure: &'f Failure, opened: &'f str) -> &'f str {
         | Failure::Undefined { by, .. }
         | Failure::Unversioned { by, .. }
         | Failure::StaticTls { by, .. } => by,
+    }
+}
+
+/// Libraries that the machine is said to have, where it has one of that name for another machine.
+pub(crate) fn passed_over(process: &Process<'_>, found: &mut Vec<Finding>) {
+    for map in process.maps().iter().filter(|map| map.object.is_given()) {
+        let other = |step: &&Step| matches!(step.outcome, Outcome::OtherClass(_) | Outcome::OtherMachine);
+        if let Some(step) = map.steps.iter().find(other) {
+            let reason = "it is for another machine, and passed over";
+            found.push(rules::MACHINE.finding(shown(&step.path), base(&step.path), reason));
+        }
     }
 }
 

@@ -24,7 +24,12 @@ pub(crate) fn check(site: &Site, import: &Import<'_>, way: Way, found: &mut Vec<
         return;
     }
     kernels(site, import, found);
+    let twice: Vec<String> =
+        found.iter().filter(|f| f.code == rules::TWO_FILES.code).map(|f| f.name.clone()).collect();
     for (library, reason) in redirect::misplaced(site, import, way) {
+        if twice.contains(&library) {
+            continue;
+        }
         found.push(rules::REDIRECT.finding(site.subject().file_name(), library, reason));
     }
 }

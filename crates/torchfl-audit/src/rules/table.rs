@@ -97,6 +97,9 @@ rules! {
     UNPROVED = "AUD-028", Error, "Taken on somebody's word",
         "With `--require-proof`, everything has to be seen in a file.",
         "give the file: `--front` or `--torch`, `--with`, `--sysroot`";
+    WRONG_TORCH = "AUD-029", Error, "Torch of another release",
+        "The torch that was given is of another release, or for another Python, than the wheel belongs to: no installer would put the two together.",
+        "give the torch that the wheel's Requires-Dist names";
 }
 
 /// The rule of a code.

@@ -17,6 +17,7 @@ const OWN: [&str; 2] = ["torch_fl", "_torch_fl_autoload"];
 /// All of them.
 pub(crate) fn check(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> {
     licence(site, found);
+    torch(site, found);
     record(site, found)?;
     folders(site, found);
     triton(site, found)?;
@@ -66,10 +67,36 @@ fn licence(site: &Site, found: &mut Vec<Finding>) {
     }
 }
 
+/// The torch that is there has to be the one that the wheel belongs to.
+fn torch(site: &Site, found: &mut Vec<Finding>) {
+    let (Some(build), Some(torch)) = (site.own_build(), site.torch.map(|torch| &site.dists[torch])) else {
+        return;
+    };
+    let release = torch.version.split('+').next().unwrap_or_default();
+    if !torch.version.is_empty() && release != build.torch.release {
+        let reason =
+            format!("it belongs to torch {}, and torch {} was given", build.torch.release, torch.version);
+        found.push(rules::WRONG_TORCH.finding(site.subject().file_name(), &torch.version, reason));
+    }
+    let python = |dist: &Dist| dist.wheel.as_ref().map(|wheel| wheel.python.clone());
+    if let (Some(own), Some(theirs)) = (python(site.subject()), python(torch))
+        && own != theirs
+        && own.starts_with("cp")
+    {
+        let reason = format!("it is for {own}, and the torch that was given for {theirs}");
+        found.push(rules::WRONG_TORCH.finding(site.subject().file_name(), theirs, reason));
+    }
+}
+
 fn record(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> {
     let subject = site.subject();
-    let Some(record) = subject.record()? else { return Ok(()) };
     let path = format!("{}/RECORD", subject.info.as_deref().unwrap_or_default());
+    let Some(record) = subject.record()? else {
+        if subject.archive().is_some() {
+            found.push(rules::RECORD.finding(path, "RECORD", "the wheel has none"));
+        }
+        return Ok(());
+    };
     let listed: BTreeSet<&str> = record.rows.iter().map(|row| row.path.as_str()).collect();
     for file in subject.files.keys().filter(|file| !listed.contains(file.as_str())) {
         // Signatures are not listed (PEP 427).
@@ -109,7 +136,11 @@ fn disagrees(site: &Site, dist: &Dist, row: &RecordRow) -> Result<Option<String>
 
 fn hash(dist: &Dist, path: &str) -> Result<Sha256, Error> {
     let mut source: Box<dyn std::io::Read> = match (dist.on_disk(path), dist.archive()) {
-        (Some(path), _) => Box::new(fs_err::File::open(path).map_err(Error::Io)?),
+        (Some(path), _) => {
+            // Not a FIFO, which would wait for a writer.
+            torchfl_elf::FileAt::open(&path).map_err(Error::Io)?;
+            Box::new(fs_err::File::open(path).map_err(Error::Io)?)
+        }
         (None, Some(archive)) => Box::new(archive.stream(path)?),
         (None, None) => Box::new(std::io::Cursor::new(dist.read(path)?)),
     };

@@ -81,6 +81,14 @@ fn text(report: &Report) -> String {
     if !report.allowed.is_empty() {
         let _ = writeln!(text, "\nunresolved by leave: {}", report.allowed.join(", "));
     }
+    for (code, severity) in &report.severities {
+        let severity = serde_json::to_value(severity).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "\n{code} counts as {}: so the manifest says",
+            severity.as_str().unwrap_or_default()
+        );
+    }
     if let Some(judged) = &report.redirect {
         redirect(judged, &mut text);
     }

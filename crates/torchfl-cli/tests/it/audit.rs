@@ -20,7 +20,7 @@ fn a_sound_wheel() {
     --- stdout
     torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl: loads
 
-    on the platform tag's word: libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
+    on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
     on the manifest's word, [host]: libsimrt.so.1
 
     ways to redirect (swap core):
@@ -40,7 +40,7 @@ fn with_the_sdk_less_is_taken_on_somebodys_word() {
     --- stdout
     torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl: loads
 
-    on the platform tag's word: libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
+    on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
 
     ways to redirect (swap core):
       finder  not sound: opening torch/lib/libc10.so by path gives a second copy; opening torch/lib/libshm.so by path gives a second copy; opening torch/lib/libtorch.so by path gives a second copy; and 2 more
@@ -59,9 +59,9 @@ fn without_a_torch_its_libraries_are_taken_on_the_manifests_word() {
     --- stdout
     torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: loads
 
-    on the platform tag's word: libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
+    on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
     on the manifest's word, [host]: libsimrt.so.1
-    on the word of the torch that it is for: libgomp.so.1
+    on the word of the torch that it is for: libgomp.so.1, torch
     --- stderr
     ");
 }
@@ -82,7 +82,7 @@ fn an_installed_torch_fl() {
     --- stdout
     torch-fl 2.13.0+sim1.0 with torch 2.13.0+cpu: loads
 
-    on the platform tag's word: libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
+    on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
 
     ways to redirect (swap core):
       finder  not sound: opening torch/lib/libc10.so by path gives a second copy; opening torch/lib/libshm.so by path gives a second copy; opening torch/lib/libtorch.so by path gives a second copy; and 2 more
@@ -114,7 +114,18 @@ fn json_is_the_report() {
     let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
         keys,
-        ["allowed", "assumed", "findings", "libraries", "mapped", "redirect", "torch", "way", "wheel"]
+        [
+            "allowed",
+            "assumed",
+            "findings",
+            "libraries",
+            "mapped",
+            "redirect",
+            "severities",
+            "torch",
+            "way",
+            "wheel"
+        ]
     );
     assert_eq!(report["wheel"], wheel.trim_start_matches("dist/"));
     assert_eq!(report["findings"], Value::Array(Vec::new()));
@@ -161,7 +172,7 @@ fn of_many_findings_ten_are_told() {
           DT_RPATH /home/builder/lib names a folder of the machine that built it
         fix: set the search path to `$ORIGIN` folders: `torchfl patch --rpath`
 
-    on the platform tag's word: libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
+    on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
     on the manifest's word, [host]: libsimrt.so.1
 
     ways to redirect (swap core):
@@ -187,15 +198,15 @@ fn what_may_stay_unresolved_is_told() {
     --- stdout
     torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl: loads
 
-    on the platform tag's word: libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
+    on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
     on the manifest's word, [host]: libsimrt.so.1
 
     unresolved by leave: _ZN2at3sim5laterEv
 
     ways to redirect (swap core):
-      finder  not sound: torch_fl/lib_sim/libtorch_sim.so: undefined symbol: _ZN2at3sim5laterEv; opening torch/lib/libc10.so by path gives a second copy; opening torch/lib/libshm.so by path gives a second copy; and 5 more
-      facade  not sound: torch_fl/lib_sim/libtorch_sim.so: undefined symbol: _ZN2at3sim5laterEv; torch_fl/lib_sim/libtorch_sim.so: undefined symbol: _ZN2at3sim5laterEv, with torch/lib in LD_LIBRARY_PATH; torch_fl/lib_sim/libtorch_sim.so: undefined symbol: _ZN2at3sim5laterEv, with the bundle in LD_LIBRARY_PATH
-      links   not sound: torch/lib/libtorch_sim.so: undefined symbol: _ZN2at3sim5laterEv; torch/lib/libtorch_sim.so: undefined symbol: _ZN2at3sim5laterEv, with torch/lib in LD_LIBRARY_PATH; torch_fl/lib_sim/libtorch_sim.so: undefined symbol: _ZN2at3sim5laterEv, with the bundle in LD_LIBRARY_PATH
+      finder  not sound: opening torch/lib/libc10.so by path gives a second copy; opening torch/lib/libshm.so by path gives a second copy; opening torch/lib/libtorch.so by path gives a second copy; and 2 more
+      facade  sound
+      links   sound
     --- stderr
     ");
 }
@@ -222,10 +233,10 @@ fn what_cannot_be_audited() {
     exit: 2
     --- stdout
     --- stderr
-    E-WHL-001
+    E-AUD-001
 
-      x cannot open nowhere-1.0-py3-none-any.whl
-      `-> failed to open file `nowhere-1.0-py3-none-any.whl`: No such file or directory (os error 2)
+      x cannot read what is to be judged
+      `-> failed to query resolved metadata `nowhere-1.0-py3-none-any.whl`: No such file or directory (os error 2)
       help: check the spelling of the path
     ");
     context.write("empty/readme.txt", "");
@@ -281,7 +292,7 @@ fn what_cannot_be_audited() {
     E-AUD-004
 
       x dist/torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: torch_fl/build.json cannot be read
-      `-> missing field `swap` at line 1 column 2
+      `-> missing field `schema` at line 1 column 2
       help: build the wheel again with this version of torchfl
     ");
 }

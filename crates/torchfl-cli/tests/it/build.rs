@@ -35,7 +35,7 @@ fn dry_run_for_people() {
       libshm.so from the bundle
       libtorch_python.so from the bundle
 
-    on the platform tag's word: libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
+    on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
     on the manifest's word, [host]: libsimrt.so.1
 
     ways to redirect (swap core):

@@ -48,16 +48,15 @@ fn a_plugin_that_needs_the_forks_core() {
     context.write("plugin.c", plugin);
     cc(&context, &["plugin.c", "-o", "plugin.so"]);
     let words = "core-gap --vendor vendor --stock stock";
-    insta::assert_snapshot!(context.run(words), @r#"
-    exit: 0
+    insta::assert_snapshot!(context.run(words), @r"
+    exit: 2
     --- stdout
-    core: libc10.so, libgomp.so.1, libshm.so, libtorch.so, libtorch_cpu.so, libtorch_global_deps.so, libtorch_python.so
-    the vendor's own: none
-    0 symbols imported from the core
-
-    swap = "extra" is enough: the stock core has all that the vendor's own libraries need
     --- stderr
-    "#);
+    E-AUD-013
+
+      x vendor: no library of torch/lib that stock lacks
+      help: is --vendor the vendor's torch, and --stock the stock one?
+    ");
     insta::assert_snapshot!(context.run(&format!("{words} --plugin plugin.so")), @r#"
     exit: 1
     --- stdout

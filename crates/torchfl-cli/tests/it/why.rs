@@ -98,11 +98,11 @@ fn a_symbol_that_nobody_has_looked_for() {
 
     torch_fl/lib_sim/libc10_sim.so refers to it in version SIMRT_1.1
       bound to: /opt/sim/lib/libsimrt.so.1, seen
-      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch_fl/lib_sim/libtorch_global_deps.so, torch/lib/libgomp.so.1, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libc10.so, /opt/sim/lib/libsimrt.so.1
+      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch/lib/libgomp.so.1, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libc10.so, /opt/sim/lib/libsimrt.so.1
 
     torch_fl/lib_sim/libtorch_sim.so refers to it in version SIMRT_1.1
       bound to: /opt/sim/lib/libsimrt.so.1, seen
-      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch_fl/lib_sim/libtorch_global_deps.so, torch/lib/libgomp.so.1, torch_fl/lib_sim/libtorch_sim.so, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libtorch_cpu.so, torch_fl/lib_sim/libc10.so, /opt/sim/lib/libsimrt.so.1
+      looked into: python, libc.so.6, libm.so.6, libdl.so.2, libpthread.so.0, librt.so.1, libutil.so.1, torch/lib/libgomp.so.1, torch_fl/lib_sim/libtorch_sim.so, torch_fl/lib_sim/libc10_sim.so, torch_fl/lib_sim/libtorch_cpu.so, torch_fl/lib_sim/libc10.so, /opt/sim/lib/libsimrt.so.1
     --- stderr
     ");
 }

@@ -98,3 +98,14 @@ fn another_suppliers_triton() {
       triton: the wheel requires triton, which the vendor supplies
     ");
 }
+
+#[test]
+fn a_torch_of_another_release() {
+    let mut case = Case::new();
+    case.build(|build| build["torch"]["release"] = json!("2.12.1"));
+    insta::assert_snapshot!(case.audit(""), @r"
+    exit: 1
+    AUD-029 error of torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+      2.13.0+cpu: it belongs to torch 2.12.1, and torch 2.13.0+cpu was given
+    ");
+}

@@ -126,7 +126,7 @@ fn a_stock_library_in_the_place_of_ours() {
     insta::assert_snapshot!(case.audit(""), @r"
     exit: 1
     AUD-023 error of torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
-      : torch/lib/libc10.so is mapped, torch_fl/lib_sim/libc10.so is planned
+      libc10.so: torch/lib/libc10.so is mapped, torch_fl/lib_sim/libc10.so is planned
     ");
 }
 
@@ -155,6 +155,8 @@ fn what_nobody_has_looked_at() {
     insta::assert_snapshot!(case.audit("--require-proof"), @r"
     exit: 1
     AUD-028 error of the import
+      ld-linux-[ARCH].so.2: ld-linux-[ARCH].so.2 is taken on the platform tag's word
+    AUD-028 error of the import
       libc.so.6: libc.so.6 is taken on the platform tag's word
     AUD-028 error of the import
       libdl.so.2: libdl.so.2 is taken on the platform tag's word
@@ -171,6 +173,8 @@ fn what_nobody_has_looked_at() {
     ");
     insta::assert_snapshot!(case.audit("--require-proof --sysroot sk"), @r"
     exit: 1
+    AUD-028 error of the import
+      ld-linux-[ARCH].so.2: ld-linux-[ARCH].so.2 is taken on the platform tag's word
     AUD-028 error of the import
       libc.so.6: libc.so.6 is taken on the platform tag's word
     AUD-028 error of the import
