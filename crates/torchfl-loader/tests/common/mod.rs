@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-pub(crate) use model::model;
-pub(crate) use real::{explain, output, real, write};
+pub(crate) use model::{model, start};
+pub(crate) use real::{explain, output, real, started, write};
 
 /// glibc's on x86-64.
 pub(crate) const INTERPRETER: &str = "/lib64/ld-linux-x86-64.so.2";

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use torchfl_elf::{Class, Endian, FileAt, Machine};
-use torchfl_loader::{Abi, Cache, Failure, Files, MapId, Object, Open, Process, Settings};
+use torchfl_loader::{Abi, Binding, Cache, Failure, Files, MapId, Object, Open, Process, Settings};
 
 use super::{Bound, Ended, Outcome, Run};
 
@@ -82,6 +82,25 @@ fn process<'f>(run: &Run, files: &'f Files, keep_going: bool) -> Process<'f> {
         ..settings()
     };
     Process::new(files, settings)
+}
+
+/// The libraries of a program of the machine, and all that it binds at its start when everything is bound at once.
+pub(crate) fn start(program: &str) -> (Vec<String>, Vec<Bound>) {
+    let files = Files::host();
+    let mut process = Process::new(&files, Settings { bind_now: true, ..settings() });
+    process.start(program, &[]).unwrap();
+    let maps = (0..process.maps().len()).map(|map| process.display(MapId(map))).collect();
+    (maps, process.bindings().iter().filter_map(|binding| shown(&process, binding)).collect())
+}
+
+fn shown(process: &Process<'_>, binding: &Binding) -> Option<Bound> {
+    let symbols = &process.map(binding.from).object.symbols;
+    Some(Bound {
+        from: process.display(binding.from),
+        to: process.display(binding.to?),
+        symbol: symbols.text(binding.symbol),
+        version: symbols.version(binding.symbol).map(|(version, _)| version.to_owned()),
+    })
 }
 
 /// A model that goes on after a failure has to note what ld.so stopped at, and nothing where ld.so did not stop.
@@ -164,15 +183,7 @@ fn outcome(run: &Run, process: &Process<'_>, ended: Ended, before: Option<usize>
     let maps = process.maps().iter().map(|map| map.path.clone());
     let maps = maps.filter(|path| !path.is_empty() && path != super::INTERPRETER);
     let bindings = process.bindings().iter().skip(before.unwrap_or(0));
-    let bound = bindings.filter_map(|binding| {
-        let symbols = &process.map(binding.from).object.symbols;
-        Some(Bound {
-            from: path(binding.from),
-            to: path(binding.to?),
-            symbol: symbols.text(binding.symbol),
-            version: symbols.version(binding.symbol).map(|(version, _)| version.to_owned()),
-        })
-    });
+    let bound = bindings.filter_map(|binding| shown(process, binding));
     let bound = bound.filter(|bound| run.counts(bound)).collect();
     // A process that has ended has no libraries.
     let gone = ended == Ended::Aborted || before.is_none() && ended != Ended::Ok;

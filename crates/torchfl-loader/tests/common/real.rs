@@ -105,6 +105,15 @@ pub(crate) fn real(run: &Run) -> Vec<Outcome> {
     outcomes
 }
 
+/// All that a program of the machine binds when everything is bound at once, also what it opens itself.
+pub(crate) fn started(program: &str, argument: &str) -> Vec<Bound> {
+    let mut command = Command::new(program);
+    command.arg(argument).env_clear().env("LD_DEBUG", "bindings").env("LD_BIND_NOW", "1");
+    let said = output(&mut command);
+    assert!(said.status.success(), "{program} {argument}");
+    String::from_utf8_lossy(&said.stderr).lines().filter_map(bound).collect()
+}
+
 /// What `LD_DEBUG=scopes` tells: the parts of each library's scope, and what is added to the global one, which is the
 /// part that begins with the program.
 #[derive(Default, Clone)]
