@@ -5,7 +5,7 @@
     clippy::panic,
     reason = "a test's helpers may fail the test"
 )]
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of it")]
 
 pub(crate) mod bench;
 pub(crate) mod elf;
