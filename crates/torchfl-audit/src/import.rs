@@ -189,7 +189,12 @@ pub(crate) fn first_problem(opening: &Opening) -> Option<String> {
 
 /// A failure with paths as people know them.
 pub(crate) fn plain(failure: &Failure) -> String {
-    failure.to_string().split(' ').map(shown).collect::<Vec<_>>().join(" ")
+    plainly(&failure.to_string())
+}
+
+/// A text with paths as people know them.
+pub(crate) fn plainly(text: &str) -> String {
+    text.split(' ').map(shown).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a failure is of a name that may stay unresolved.

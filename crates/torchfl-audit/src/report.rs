@@ -219,14 +219,16 @@ fn libraries(
                 .or_insert_with(|| import::plain(&failure));
         }
     }
-    for elf in &site.elfs {
-        let path = format!("{SITE}/{}", elf.path);
+    let elfs = site.elfs.iter().map(|elf| (&elf.path, elf.facts.kind == Kind::Program));
+    // One that cannot be read is opened as well, for the loader's words.
+    for (file, is_program) in elfs.chain(site.broken.iter().map(|(file, _)| (file, false))) {
+        let path = format!("{SITE}/{file}");
         let mapped = import.process.maps().iter().any(|map| map.real == path);
-        let reason = if let Some(reason) = blamed.get(&elf.path) {
+        let reason = if let Some(reason) = blamed.get(file) {
             Some(reason.clone())
         } else if mapped {
             None
-        } else if elf.facts.kind == Kind::Program {
+        } else if is_program {
             program(site, import, &path, found, assumed)
         } else {
             let opening = import::alone(import, &path);
@@ -236,8 +238,9 @@ fn libraries(
             rules::loaded::mixed(site, &opening.process, found);
             import::first_problem(&opening.opening)
         };
-        verdicts.push(Verdict { file: elf.path.clone(), loads: reason.is_none(), reason });
+        verdicts.push(Verdict { file: file.clone(), loads: reason.is_none(), reason });
     }
+    verdicts.sort_by(|one, other| one.file.cmp(&other.file));
     verdicts
 }
 

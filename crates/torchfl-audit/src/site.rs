@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use torchfl_elf::{Class, Endian, Facts, Machine as ElfMachine};
 use torchfl_loader::{Abi, BadFile, Cover, Entry, Files, Object, Process, Settings, Snapshot};
+use torchfl_wheel::normalize_name;
 
 use crate::Error;
-use crate::build::Build;
+use crate::build::{Build, Provided};
 use crate::dist::Dist;
 use crate::policy::{Promise, promised};
 use crate::rules::elf::base;
@@ -107,7 +108,7 @@ impl Site {
         let machine = Machine::new(abi, promise, &host, &leave)?;
         let mut stand_ins = BTreeMap::new();
         if let Some(build) = &build {
-            stand_in(&mut files, build, abi, torch.is_some(), &mut stand_ins);
+            stand_in(&mut files, build, &dists, abi, torch.is_some(), &mut stand_ins);
         }
         let settings = system::settings(&files, abi, &machine)?;
         let mut owners = HashMap::new();
@@ -300,6 +301,7 @@ fn read_build(dist: &Dist) -> Result<Build, Error> {
 fn stand_in(
     files: &mut Files,
     build: &Build,
+    dists: &[Dist],
     abi: Abi,
     has_torch: bool,
     stand_ins: &mut BTreeMap<String, Word>,
@@ -311,7 +313,7 @@ fn stand_in(
             stand_ins.insert(path, word);
         }
     };
-    for provided in &build.provided {
+    for provided in build.provided.iter().filter(|provided| !is_given(dists, provided)) {
         for name in &provided.libraries {
             put(format!("{}/{name}", provided.dir), name, system::others(), Word::Provided, files);
         }
@@ -330,6 +332,16 @@ pub(crate) fn subject_files(files: &Files, dist: &Dist, threads: usize) -> Resul
         Some((path, reason)) => Err(Error::Library { path: dist.path.join(path), source: BadFile(reason) }),
         None => Ok(elfs.into_iter().map(|elf| elf.path).collect()),
     }
+}
+
+/// Whether a distribution that brings libraries is there itself: then what it lacks is missing. Of a wheel file without
+/// libraries of its own nobody knows whether the wheels that it requires were given too.
+fn is_given(dists: &[Dist], provided: &Provided) -> bool {
+    let name = normalize_name(&provided.dist);
+    let folder = format!("{}/", provided.dir);
+    let brings =
+        |dist: &Dist| dist.wheel.is_none() || dist.files.keys().any(|file| file.starts_with(&folder));
+    dists.iter().any(|dist| dist.name == name && brings(dist))
 }
 
 /// Reads the wheel's ELF files, several at a time: those of a wheel file have to be unpacked for it.

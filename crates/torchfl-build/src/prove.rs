@@ -44,7 +44,9 @@ pub(crate) fn prove(plan: &mut Plan, request: &Request) -> Result<(), Error> {
         return Err(Error::Unsound { wheel: plan.wheel.clone(), findings: errors });
     }
     for finding in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
-        plan.notes.push(format!("{}: {}: {}", finding.code, finding.file, finding.reason));
+        let Finding { code, file, name, reason, .. } = finding;
+        let name = if reason.contains(name) { String::new() } else { format!("{name}: ") };
+        plan.notes.push(format!("{code}: {file}: {name}{reason}"));
     }
     let unused = request.allow_unresolved.iter().filter(|name| !report.allowed.contains(name));
     plan.notes

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use torchfl_elf::{Facts, Kind};
 use torchfl_loader::Entry;
 
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::policy::{Verdict, allows};
 use crate::rules::{self, load::is_hash_named};
 use crate::site::{Elf, SITE, Site, abi_of};
@@ -25,7 +25,7 @@ pub(crate) fn check(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> 
     for elf in &site.elfs {
         let name = base(&elf.path);
         stack(elf, found);
-        alignment(elf, found);
+        alignment(site, elf, found);
         machine(site, elf, found);
         search_path(site, elf, found);
         floor(site, elf, found);
@@ -40,11 +40,10 @@ pub(crate) fn check(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> 
             ));
         }
         if is_hash_named(name) && !needed.contains(name) && elf.facts.kind == Kind::Library {
-            found.push(rules::HASH_NAMED.finding(
-                &elf.path,
-                name,
-                "no file of the wheel needs it under this name",
-            ));
+            let reason = "no file of the wheel needs it under this name";
+            let finding = rules::HASH_NAMED.finding(&elf.path, name, reason);
+            // Dead weight: what needs its partner and lacks it is told by who needs it.
+            found.push(Finding { severity: Severity::Warning, ..finding });
         }
     }
     Ok(())
@@ -67,8 +66,8 @@ fn stack(elf: &Elf, found: &mut Vec<Finding>) {
     found.push(rules::EXEC_STACK.finding(&elf.path, "", reason));
 }
 
-fn alignment(elf: &Elf, found: &mut Vec<Finding>) {
-    let page = if elf.facts.machine.0 == AARCH64 { 0x1_0000 } else { 0x1000 };
+fn alignment(site: &Site, elf: &Elf, found: &mut Vec<Finding>) {
+    let page = if site.abi.machine.0 == AARCH64 { 0x1_0000 } else { 0x1000 };
     for segment in elf.facts.segments.iter().filter(|segment| segment.kind == PT_LOAD) {
         let align = segment.align.max(1);
         let reason = if !align.is_power_of_two() {

@@ -3,7 +3,7 @@
 use torchfl_loader::{Failure, Outcome, Process, Step, Why};
 
 use crate::finding::Finding;
-use crate::import::plain;
+use crate::import::{plain, plainly};
 use crate::rules::{self, elf::base};
 use crate::site::{Site, shown};
 
@@ -20,7 +20,7 @@ pub(crate) fn finding(failure: &Failure, opener: &str) -> Finding {
             };
             rule.finding(file, base, format!("{} {asks}; {}", shown(name), looked(searched)))
         }
-        Failure::BadFile { path, reason } => rules::BROKEN.finding(shown(path), "", reason),
+        Failure::BadFile { path, reason } => rules::BROKEN.finding(shown(path), "", plainly(reason)),
         Failure::Version { file, version, by } => rules::VERSION.finding(
             shown(by),
             version,

@@ -79,7 +79,7 @@ fn openmp(process: &Process<'_>, found: &mut Vec<Finding>) {
 
 /// Only where a machine was given: without one the manifest's word stands.
 fn dlopen(site: &Site, import: &Import<'_>, found: &mut Vec<Finding>) {
-    let Some(build) = site.build.as_ref().filter(|_| !site.request.sysroot.is_empty()) else { return };
+    let Some(build) = site.own_build().filter(|_| !site.request.sysroot.is_empty()) else { return };
     for name in &build.audit.dlopen {
         let mut process = import.process.clone();
         if site.machine.word(name) != Some(Word::Host) && process.open(name, Open::default()).is_err() {

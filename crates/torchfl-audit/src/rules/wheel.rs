@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 
 use sha2::{Digest as _, Sha256 as Hasher};
+use torchfl_loader::Entry;
 use torchfl_wheel::{RecordRow, Sha256, normalize_name};
 
 use crate::dist::Dist;
 use crate::finding::Finding;
-use crate::site::Site;
+use crate::site::{SITE, Site};
 use crate::{Error, rules};
 
 /// Folders that a wheel of `torch_fl` adds to site-packages.
@@ -17,6 +18,7 @@ const OWN: [&str; 2] = ["torch_fl", "_torch_fl_autoload"];
 /// All of them.
 pub(crate) fn check(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> {
     licence(site, found);
+    provided(site, found);
     torch(site, found);
     record(site, found)?;
     folders(site, found);
@@ -85,6 +87,19 @@ fn torch(site: &Site, found: &mut Vec<Finding>) {
     {
         let reason = format!("it is for {own}, and the torch that was given for {theirs}");
         found.push(rules::WRONG_TORCH.finding(site.subject().file_name(), theirs, reason));
+    }
+}
+
+/// Libraries that the bootstrap looks for before it starts, in distributions that are there without them.
+fn provided(site: &Site, found: &mut Vec<Finding>) {
+    for provided in site.own_build().iter().flat_map(|build| &build.provided) {
+        for name in &provided.libraries {
+            let path = format!("{SITE}/{}/{name}", provided.dir);
+            if matches!(site.files.entry(&path), Entry::Absent) {
+                let reason = format!("{} is there without it", provided.dist);
+                found.push(rules::NOT_FOUND.finding("torch_fl/build.json", name, reason));
+            }
+        }
     }
 }
 
