@@ -44,7 +44,7 @@ rules! {
         "The manifest says that a library is opened by name at run time, and the target machine does not have it.",
         "install it there, or drop the name from `[host] dlopen`";
     HASH_NAMED = "AUD-011", Error, "Hash-named library without its partner",
-        "Wheel repair tools rename what they bundle after a hash and rewrite who needs it. One half is here without the other.",
+        "Wheel repair tools rename what they bundle after a hash and rewrite who needs it. One half is here without the other. A library that nobody needs under its name is dead weight, a warning.",
         "take both from the same wheel: `[bundle] include`";
     VERSION_OF_NOBODY = "AUD-012", Error, "Versions needed of a library that is not in DT_NEEDED",
         ".gnu.version_r names a library that DT_NEEDED does not: the loader aborts the process unless somebody else has loaded it (glibc elf/dl-version.c, find_needed). Tools that remove or rename DT_NEEDED entries leave this behind.",
