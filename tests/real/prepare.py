@@ -74,6 +74,25 @@ def installed(swap):
     return root
 
 
+def downloaded(folder, *requirements):
+    """A folder with the wheels of these requirements, without what they require."""
+    folder = REAL / folder
+    if not (folder / "ready").exists():
+        say(f"downloading {' '.join(requirements)}")
+        run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, *requirements)
+        (folder / "ready").touch()
+    return folder
+
+
+def nvidia():
+    """A folder with the wheels of NVIDIA that ours require, of the versions that are installed."""
+    site = next((installed("core") / "lib").glob("python3*")) / "site-packages"
+    infos = sorted(
+        path.name for pattern in ("nvidia_*", "cuda_toolkit-*") for path in site.glob(f"{pattern}.dist-info")
+    )
+    return downloaded("nvidia", *(info.removesuffix(".dist-info").replace("-", "==") for info in infos))
+
+
 def beside(*requirements):
     """A folder for PYTHONPATH with distributions that no environment should hold."""
     folder = REAL / "beside" / requirements[0]
