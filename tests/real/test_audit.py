@@ -356,3 +356,21 @@ def test_torchvision_names_its_build_machine(name):
     found = [one for one in company(name)[0]["torchvision"]["findings"] if one["code"] == "AUD-005"]
     assert [one["file"] for one in found] == ["torchvision/_C.so"]
     assert found[0]["name"].startswith("/__w/")
+
+
+BOTH = """
+import ctypes, json, sys
+import torch_fl
+ctypes.CDLL(sys.argv[1])
+with open("/proc/self/maps") as file:
+    print(json.dumps(sorted({line.split()[-1] for line in file if "/libcudart." in line})))
+"""
+
+
+def test_the_second_libcudart_that_torchvision_brings_is_told():
+    """PyPI's wheel carries one under the name of a repair tool, which keeps its SONAME, and so the process has two."""
+    environment = audited.with_others("core")
+    real = [environment.plain(path) for path in environment.json(BOTH, environment.site / "torchvision" / "image.so")]
+    assert len(real) == 2
+    [told] = [one for one in company("core")[0]["torchvision"]["findings"] if one["code"] == "AUD-004"]
+    assert told["file"] in real and all(path in told["reason"] for path in real)
