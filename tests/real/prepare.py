@@ -66,6 +66,7 @@ def installed(swap):
     if not mark.exists() or mark.read_text() != identity:
         say(f"installing {wheel.name}")
         shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(REAL / "scratch", ignore_errors=True)  # its hard links would keep the old files
         # Copies: uv's hard links would make one inode of files that tests must tell apart.
         uv("venv", "-q", "--python", sys.executable, root)
         uv("pip", "install", "-q", "--link-mode", "copy", "--python", root / "bin" / "python",
