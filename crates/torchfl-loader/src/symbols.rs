@@ -9,6 +9,8 @@ const GLOBAL: u16 = 1;
 /// The bit of `.gnu.version` that hides a version from references without one.
 const HIDDEN: u16 = 0x8000;
 const NONE: u32 = u32::MAX;
+/// `STT_TLS`.
+const TLS: u8 = 6;
 
 /// Definitions, references and versions of one file.
 #[derive(Debug, Clone, Default)]
@@ -141,7 +143,9 @@ impl Symbols {
         let mut symbols = Self::default();
         for (index, symbol) in table.iter() {
             let name = table.name(index);
-            let findable = table.hashed(index) && (symbol.place != Place::Undefined || symbol.has_value);
+            // A reference in DT_HASH can answer to another one: with an address, or where it is thread-local.
+            let answers = symbol.place != Place::Undefined || symbol.has_value || symbol.kind == TLS;
+            let findable = table.hashed(index) && answers;
             symbols.push(
                 name,
                 findable,
@@ -399,7 +403,6 @@ enum Fits {
 
 impl Entry {
     fn counts(&self, call: bool) -> bool {
-        const TLS: u8 = 6;
         // No type, object, function, common, TLS, indirect function.
         let code_or_data = matches!(self.kind, 0 | 1 | 2 | 5 | TLS | 10);
         let valued = self.has_value || self.place == Place::Absolute || self.kind == TLS;

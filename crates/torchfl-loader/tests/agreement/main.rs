@@ -129,3 +129,9 @@ fn the_model_agrees_with_the_loader() {
     // A generator that makes nothing but failures would agree too.
     assert!(graphs < 100 || tally.opened * 3 > tally.steps && tally.bindings as u64 > graphs);
 }
+
+/// In a `DT_HASH` the reference of one library to a thread-local variable answers to a copy relocation of the program.
+#[test]
+fn a_thread_local_reference_answers_to_a_copy_relocation() {
+    common::compare(&Graph::new(5_001_609).lay().run).unwrap_or_else(|difference| panic!("{difference}"));
+}
