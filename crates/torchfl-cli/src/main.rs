@@ -3,10 +3,10 @@
 mod args;
 mod commands;
 mod draft;
-#[cfg(test)]
-mod reference;
 mod report;
 mod screen;
+#[cfg(test)]
+mod tests;
 
 use std::process::ExitCode;
 
