@@ -27,6 +27,11 @@ def run(*command, **options):
     subprocess.run([str(word) for word in command], check=True, **options)
 
 
+def download(folder, *requirements):
+    """Without what they require, and without a second copy in pip's cache."""
+    run(sys.executable, "-m", "pip", "download", "-q", "--no-cache-dir", "--no-deps", "-d", folder, *requirements)
+
+
 def stock_torch():
     """The stock CPU torch for this Python, which no registry has; None where TORCH_FL_WHEELS does not lead to one."""
     folder = os.environ.get("TORCH_FL_WHEELS")
@@ -39,7 +44,7 @@ def vendor_torch():
     folder = REAL / "vendor"
     if not list(folder.glob("*.whl")):
         say(f"downloading torch=={RELEASE}")
-        run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, f"torch=={RELEASE}")
+        download(folder, f"torch=={RELEASE}")
     return next(folder.glob(f"torch-{RELEASE}-{TAG}-*.whl"))
 
 
@@ -54,7 +59,8 @@ def build(vendor, output, *options, **environ):
 
 
 def uv(*words):
-    run(Path(sys.executable).with_name("uv"), *words)
+    """With a cache on the disk of the environments, so that a link from it is no copy."""
+    run(Path(sys.executable).with_name("uv"), "--cache-dir", REAL / "uv", *words)
 
 
 def installed(swap):
@@ -67,10 +73,14 @@ def installed(swap):
         say(f"installing {wheel.name}")
         shutil.rmtree(root, ignore_errors=True)
         shutil.rmtree(REAL / "scratch", ignore_errors=True)  # its hard links would keep the old files
-        # Copies: uv's hard links would make one inode of files that tests must tell apart.
         uv("venv", "-q", "--python", sys.executable, root)
-        uv("pip", "install", "-q", "--link-mode", "copy", "--python", root / "bin" / "python",
-           stock_torch(), wheel, *BESIDE)  # fmt: skip
+        python = root / "bin" / "python"
+        # NVIDIA's libraries are one file in the cache and in both environments. The torches are copies: hard links
+        # would make one inode of files that tests must tell apart.
+        uv("pip", "install", "-q", "--link-mode", "hardlink", "--python", python, stock_torch(), wheel, *BESIDE)
+        uv("pip", "install", "-q", "--link-mode", "copy", "--python", python, "--reinstall", "--no-deps",
+           stock_torch(), wheel)  # fmt: skip
+        uv("cache", "clean", "-q", "torch", "torch-fl")
         mark.write_text(identity)
     return root
 
@@ -80,7 +90,7 @@ def downloaded(folder, *requirements):
     folder = REAL / folder
     if not (folder / "ready").exists():
         say(f"downloading {' '.join(requirements)}")
-        run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, *requirements)
+        download(folder, *requirements)
         (folder / "ready").touch()
     return folder
 
@@ -98,6 +108,7 @@ def beside(*requirements):
     """A folder for PYTHONPATH with distributions that no environment should hold."""
     folder = REAL / "beside" / requirements[0]
     if not (folder / "ready").exists():
-        run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--target", folder, *requirements)
+        run(sys.executable, "-m", "pip", "install", "-q", "--no-cache-dir", "--no-deps", "--upgrade", "--target", folder,
+            *requirements)  # fmt: skip
         (folder / "ready").touch()
     return folder

@@ -77,8 +77,8 @@ def test_wheel_unpacks_it_and_checks_every_hash(wheel, tmp_path):
 def test_pip_and_uv_install_it(wheel, tmp_path):
     """By both, alone: every file of RECORD is there, and the uninstall leaves nothing."""
     for name, words in {
-        "pip": [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"],
-        "uv": [BIN / "uv", "pip", "install", "-q", "--no-deps", "--target"],
+        "pip": [sys.executable, "-m", "pip", "install", "-q", "--no-cache-dir", "--no-deps", "--target"],
+        "uv": [BIN / "uv", "--no-cache", "pip", "install", "-q", "--no-deps", "--target"],
     }.items():
         target = tmp_path / name
         subprocess.run([*words, target, wheel], check=True)
