@@ -13,9 +13,14 @@ over PyPI's own CUDA build they would prove nothing. Run: building, reproducibil
 over that build."""
 NO_ROOM = "not run: the audit with NVIDIA's wheels as files; they and what is unpacked of them need {} GB of disk."
 ROOM = 8  # GB: 2 of wheels, 5 of libraries
+NEEDED = 14  # GB: both environments, the wheels, and what a test unpacks
 
 
 def main():
+    prepare.REAL.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(prepare.REAL).free >> 30
+    if not (prepare.REAL / "extra" / "installed").exists() and free < NEEDED:
+        sys.exit(f"the real wheels need {NEEDED} GB in {prepare.REAL}; {free} GB are free there")
     environ = dict(os.environ)
     tests = ["tests/real/test_wheels.py"]
     stock = prepare.stock_torch()
