@@ -19,7 +19,7 @@ pub(crate) struct Build {
     /// The folder of the libraries, in `torch_fl/`.
     pub bundle: String,
     /// The bundle's libraries, by file name.
-    pub files: BTreeMap<String, serde_json::Value>,
+    pub files: BTreeMap<String, File>,
     /// What is opened before torch is imported, in this order.
     pub open: Vec<Opened>,
     /// Distributions that bring libraries.
@@ -55,6 +55,13 @@ impl Build {
             None => Ok(self),
         }
     }
+}
+
+/// A promised library.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct File {
+    /// Its size in bytes.
+    pub bytes: u64,
 }
 
 /// The torch that a wheel belongs to.

@@ -100,6 +100,9 @@ rules! {
     WRONG_TORCH = "AUD-029", Error, "Torch of another release",
         "The torch that was given is of another release, or for another Python, than the wheel belongs to: no installer would put the two together.",
         "give the torch that the wheel's Requires-Dist names";
+    PROMISED = "AUD-030", Error, "Not the library that was promised",
+        "build.json names the bundle's libraries and their sizes, and one is not there or has another size. The import refuses that before it opens anything.",
+        "build the wheel again; libraries are stripped and edited before a build, not after it";
 }
 
 /// The rule of a code.

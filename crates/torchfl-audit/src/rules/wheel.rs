@@ -18,6 +18,7 @@ const OWN: [&str; 2] = ["torch_fl", "_torch_fl_autoload"];
 /// All of them.
 pub(crate) fn check(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> {
     licence(site, found);
+    promised(site, found);
     provided(site, found);
     torch(site, found);
     record(site, found)?;
@@ -66,6 +67,21 @@ fn licence(site: &Site, found: &mut Vec<Finding>) {
             part,
             format!("no licence file of {part} is in the wheel"),
         ));
+    }
+}
+
+/// The bundle's libraries, as the bootstrap counts them before it starts.
+fn promised(site: &Site, found: &mut Vec<Finding>) {
+    let Some(build) = site.own_build() else { return };
+    let subject = site.subject();
+    for (name, promised) in &build.files {
+        let path = format!("torch_fl/{}/{name}", build.bundle);
+        let reason = match size(subject, &path) {
+            Some(bytes) if bytes == promised.bytes => continue,
+            Some(bytes) => format!("build.json says {} bytes, the file has {bytes}", promised.bytes),
+            None => "build.json names it, and it is not there".to_owned(),
+        };
+        found.push(rules::PROMISED.finding(path, name, reason));
     }
 }
 
@@ -132,11 +148,9 @@ fn disagrees(site: &Site, dist: &Dist, row: &RecordRow) -> Result<Option<String>
     if row.path.starts_with("../") || row.path.starts_with('/') || row.path.contains("__pycache__/") {
         return Ok(None);
     }
-    let found = match dist.on_disk(&row.path) {
-        Some(path) => fs_err::metadata(path).ok().map(|meta| meta.len()),
-        None => dist.files.get(&row.path).copied().flatten(),
+    let Some(bytes) = size(dist, &row.path) else {
+        return Ok(Some("the file is listed and not there".to_owned()));
     };
-    let Some(bytes) = found else { return Ok(Some("the file is listed and not there".to_owned())) };
     if let Some(listed) = row.size.filter(|listed| *listed != bytes) {
         return Ok(Some(format!("{listed} bytes are listed, the file has {bytes}")));
     }
@@ -147,6 +161,14 @@ fn disagrees(site: &Site, dist: &Dist, row: &RecordRow) -> Result<Option<String>
     };
     let actual = hash(dist, &row.path)?;
     Ok((actual != listed).then(|| format!("sha256 {listed} is listed, the file has {actual}")))
+}
+
+/// A file's size in bytes, where it is there.
+fn size(dist: &Dist, path: &str) -> Option<u64> {
+    match dist.on_disk(path) {
+        Some(path) => fs_err::metadata(path).ok().map(|meta| meta.len()),
+        None => dist.files.get(path).copied().flatten(),
+    }
 }
 
 fn hash(dist: &Dist, path: &str) -> Result<Sha256, Error> {

@@ -284,7 +284,7 @@ fn what_cannot_be_audited() {
       help: `*`, `?` and `[…]` are understood; escape others with a backslash
     ");
     case.put("torch_fl/build.json", "{}");
-    case.pack();
+    case.pack_with_sizes_as_they_are();
     insta::assert_snapshot!(case.context.run(&words), @r"
     exit: 2
     --- stdout

@@ -109,3 +109,22 @@ fn a_torch_of_another_release() {
       2.13.0+cpu: it belongs to torch 2.12.1, and torch 2.13.0+cpu was given
     ");
 }
+
+/// Stripped, or edited, or lost after the build: the import refuses it before anything is opened.
+#[test]
+fn libraries_that_are_not_those_of_the_build() {
+    let mut case = Case::new();
+    case.search("libc10_sim.so", &format!("$ORIGIN:/opt/sim/lib:{}", "/opt/sim/lib:".repeat(400)));
+    case.remove(&case.find("libsimblas"));
+    let wheel = case.pack_with_sizes_as_they_are();
+    let sizes = regex::Regex::new(r"\b\d{5}\b").unwrap();
+    insta::assert_snapshot!(sizes.replace_all(&case.judge(&wheel, ""), "[SIZE]"), @r"
+    exit: 1
+    AUD-011 error of torch_fl/lib_sim/libtorch_cpu.so
+      libsimblas-[HASH].so.2: libsimblas-[HASH].so.2 is in DT_NEEDED; looked in torch_fl/lib_sim (DT_RPATH of torch_fl/lib_sim/libtorch_cpu.so), /opt/sim/lib (DT_RPATH of torch_fl/lib_sim/libtorch_cpu.so), /lib64 (default), /usr/lib64 (default)
+    AUD-030 error of torch_fl/lib_sim/libc10_sim.so
+      libc10_sim.so: build.json says [SIZE] bytes, the file has [SIZE]
+    AUD-030 error of torch_fl/lib_sim/libsimblas-[HASH].so.2
+      libsimblas-[HASH].so.2: build.json names it, and it is not there
+    ");
+}

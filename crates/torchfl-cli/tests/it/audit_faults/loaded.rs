@@ -151,7 +151,7 @@ fn a_library_that_is_opened_before_what_it_needs() {
 
 #[test]
 fn what_nobody_has_looked_at() {
-    let case = Case::new();
+    let mut case = Case::new();
     insta::assert_snapshot!(case.audit("--require-proof"), @r"
     exit: 1
     AUD-028 error of the import
