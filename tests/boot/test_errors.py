@@ -214,18 +214,31 @@ def test_a_provided_distribution_in_another_site_folder_is_opened_by_path_first(
     assert where["libsimfirst.so.9"] == [(folder / "libsimfirst.so.9").stat().st_ino]
 
 
+def installed_runtime(sim, version):
+    info = sim.site / f"sim_runtime-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: sim-runtime\nVersion: {version}\n")
+
+
 def test_a_library_that_does_not_open_names_the_pins_that_differ(sim):
     sim.edit(lambda build: build.update(provided=PROVIDED))
     provide(sim.site)
-    info = sim.site / "sim_runtime-9.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sim-runtime\nVersion: 9.0\n")
+    installed_runtime(sim, "9.0")
     library = sim.bundle / "libc10_sim.so"
     library.write_bytes(b"\0" * library.stat().st_size)
     error = refused(sim, "E-BOOT-008", later="E-BOOT-008")
     assert "libc10_sim.so does not open" in error["text"]
     assert "sim-runtime 9.0 is installed, 9.1 is pinned" in error["text"]
     assert error["hint"] == "pip install 'sim-runtime==9.1'"
+
+
+def test_a_pin_that_is_written_otherwise_does_not_differ(sim):
+    sim.edit(lambda build: build.update(provided=PROVIDED))
+    provide(sim.site)
+    installed_runtime(sim, "9.1.0+local.1")
+    library = sim.bundle / "libc10_sim.so"
+    library.write_bytes(b"\0" * library.stat().st_size)
+    assert "pinned" not in refused(sim, "E-BOOT-008", later="E-BOOT-008")["text"]
 
 
 def test_a_missing_library_of_the_host_is_named(sim):

@@ -349,6 +349,9 @@ def differing_pins(provided):
     import re
     from importlib.metadata import PackageNotFoundError, version
 
+    def plain(version):  # 13.0 is 13.0.0 (PEP 440)
+        return re.sub(r"(\.0+)+$", "", version)
+
     wrong = []
     for item in provided:
         pin = re.match(r"\s*([\w.-]+)[^;]*?===?\s*([^\s;,]+)", item["requires"])
@@ -357,7 +360,7 @@ def differing_pins(provided):
                 have = version(pin.group(1))
             except PackageNotFoundError:
                 have = "no version"
-            if have != pin.group(2):
+            if plain(pin.group(2)) not in (plain(have), plain(have.partition("+")[0])):
                 wrong.append((pin.group(1), have, pin.group(2)))
     return wrong
 
