@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use crate::input;
 use crate::model::{Manifest, Symbols, Triton};
 use crate::names::{ShimKind, Supplier, Swap};
 use crate::spanned::Spanned;
@@ -45,11 +46,12 @@ pub fn check(manifest: &Manifest) -> Vec<Finding> {
     if let Some(triton) = &manifest.triton {
         compiler(triton, &mut note);
     }
+    input::note(manifest, &mut note);
     findings
 }
 
 /// Takes a key, the place where it would stand, and what is not known.
-type Note<'a> = dyn FnMut(&str, &Range<usize>, &str) + 'a;
+pub(crate) type Note<'a> = dyn FnMut(&str, &Range<usize>, &str) + 'a;
 
 fn torch(manifest: &Manifest, note: &mut Note<'_>) {
     let torch = &manifest.torch;

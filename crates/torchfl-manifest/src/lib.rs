@@ -8,14 +8,15 @@ use std::path::PathBuf;
 
 pub use crate::check::{Finding, Severity, check};
 pub use crate::embedded::{embedded, find, text};
+pub use crate::input::{Input, Sums};
 pub use crate::model::{
     Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Root, Sdk, Shim,
     Stub, Symbols, Target, Torch, Triton, TritonTarget,
 };
 pub use crate::names::{
-    Arch, AuditSeverity, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob,
-    Library, LocalVersion, PythonTag, Release, RuleCode, SearchEntry, SearchTag, ShimKind, Slug, Status,
-    Supplier, Swap, Symbol, Text,
+    Arch, AuditSeverity, Dist, FileName, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir,
+    InnerGlob, Library, LocalVersion, PythonTag, Release, Role, RuleCode, SearchEntry, SearchTag, Sha256,
+    ShimKind, Slug, Status, SumKey, Supplier, Swap, Symbol, Text, Version,
 };
 pub use crate::new::new_manifest;
 pub use crate::problem::Problem;
@@ -26,6 +27,7 @@ pub use crate::spanned::Spanned;
 mod check;
 mod decode;
 mod embedded;
+mod input;
 mod model;
 mod names;
 mod new;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::decode::{Complaint, Context, Field, Node, record};
+use crate::input::Input;
 use crate::names::{
     Arch, AuditSeverity, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob,
     Library, LocalVersion, PythonTag, Release, RuleCode, SearchEntry, SearchTag, ShimKind, Slug, Status,
@@ -57,6 +58,9 @@ record! {
         pub audit: Option<Audit>,
         /// Where the wheel is tested on the chip.
         pub ci: Option<Ci>,
+        /// The files that a build starts from, and how each is come by.
+        #[schemars(default)]
+        pub input: Vec<Input>,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The strings of a manifest that have rules of their own.
 
 use std::ops::RangeInclusive;
+use std::str::FromStr as _;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -58,6 +59,23 @@ name! {
 name! {
     /// A symbol of a library, or a version of one: what assemblers and version scripts take as it stands.
     pub struct Symbol("symbol", "E-MAN-023", symbol)
+}
+name! {
+    /// A version as package indexes know it (PEP 440), `2.13.0+cpu`.
+    pub struct Version("version", "E-MAN-052", version)
+}
+name! {
+    /// A file's name. `{python}` stands for the python tag and `{arch}` for the processor; `*` for a part that
+    /// is not known.
+    pub struct FileName("file name", "E-MAN-053", file_name)
+}
+name! {
+    /// A SHA-256 sum: 64 hexadecimal digits, in lower case.
+    pub struct Sha256("sha256", "E-MAN-054", sha256)
+}
+name! {
+    /// Which file a sum is of: `cp311`, or `cp311-x86_64` where the manifest has several processors.
+    pub struct SumKey("python tag, or python tag and processor", "E-MAN-055", sum_key)
 }
 name! {
     /// Text that says something.
@@ -148,6 +166,19 @@ choice! {
         Vendor = "vendor",
         /// Nobody: the vendor has none.
         None = "none",
+    }
+}
+choice! {
+    /// What a build does with an input.
+    pub enum Role {
+        /// The vendor's torch: `torchfl build --torch`.
+        Torch = "torch",
+        /// The stock torch that the wheel will meet: `torchfl build --front`.
+        Front = "front",
+        /// What is installed beside the wheel: `torchfl build --with`.
+        With = "with",
+        /// The vendor's SDK: install or unpack it, and `torchfl build --sysroot` proves the wheel with it.
+        Sdk = "sdk",
     }
 }
 choice! {
@@ -389,6 +420,67 @@ fn rule_code(text: &str) -> Result<(), Complaint> {
     let upper = text.to_ascii_uppercase();
     let number = upper.trim_start_matches("AUD").trim_start_matches(['-', '_']);
     Err(Complaint { message, nearest: digits(number, 1..=3).then(|| format!("AUD-{number:0>3}")) })
+}
+
+fn version(text: &str) -> Result<(), Complaint> {
+    pep440_rs::Version::from_str(text)
+        .map(drop)
+        .map_err(|error| Complaint::new(format!("{text:?} is no version: {error}")))
+}
+
+/// What a file's name may hold in braces.
+const PLACEHOLDERS: [&str; 2] = ["python", "arch"];
+
+fn file_name(text: &str) -> Result<(), Complaint> {
+    if let Some(bad) = text.chars().find(|c| "/\\?[]".contains(*c) || c.is_whitespace() || c.is_control()) {
+        return Err(Complaint::new(format!("{text:?} holds {bad:?}, which no file's name here has")));
+    }
+    // A hidden name is one of our own unfinished files. A name has at most 255 bytes (limits.h, NAME_MAX).
+    if text.is_empty() || text.starts_with(['.', '*']) || text.len() > 200 {
+        return Err(Complaint::new(format!(
+            "{text:?} is no file's name: it begins with a letter or a digit"
+        )));
+    }
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        let word = rest[at..].strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let Some((word, after)) = word else {
+            return Err(Complaint::new(format!("{text:?} opens or closes a brace alone")));
+        };
+        if !PLACEHOLDERS.contains(&word) {
+            let nearest = nearest(word, PLACEHOLDERS).map(|name| format!("{{{name}}}"));
+            let message =
+                format!("{text:?}: there is no placeholder `{{{word}}}`, only `{{python}}` and `{{arch}}`");
+            return Err(Complaint { message, nearest });
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+fn sha256(text: &str) -> Result<(), Complaint> {
+    if text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+        return Ok(());
+    }
+    let message = format!("{text:?} is no SHA-256 sum: 64 hexadecimal digits, in lower case");
+    // sha256:…, sha256=… and capitals are how tools write it.
+    let lower = text.trim().to_lowercase();
+    let bare = lower.trim_start_matches("sha256").trim_start_matches([':', '=', '-']);
+    let usable = bare.len() == 64 && bare.bytes().all(|b| b.is_ascii_hexdigit());
+    Err(Complaint { message, nearest: usable.then(|| bare.to_owned()) })
+}
+
+fn sum_key(text: &str) -> Result<(), Complaint> {
+    let (tag, arch) = text.split_once('-').map_or((text, None), |(tag, arch)| (tag, Some(arch)));
+    python_tag(tag)?;
+    match arch {
+        Some(arch) if !Arch::ALL.iter().any(|known| known.as_str() == arch) => {
+            let nearest = nearest(arch, Arch::ALL.iter().map(|arch| arch.as_str()));
+            let nearest = nearest.map(|arch| format!("{tag}-{arch}"));
+            Err(Complaint { message: format!("{text:?}: `{arch}` is no processor"), nearest })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn text(text: &str) -> Result<(), Complaint> {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
+use crate::input::Input;
 use crate::model::{
     Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Sdk, Shim, Stub,
     Target, Torch, Triton, TritonTarget,
@@ -29,6 +30,7 @@ const TABLES: &[(&str, &str, &[&str])] = &[
     ("`[flag-gems]`", "FlagGems", FlagGems::FIELDS),
     ("`[audit]`", "Audit", Audit::FIELDS),
     ("`[ci]`", "Ci", Ci::FIELDS),
+    ("`[[input]]`", "Input", Input::FIELDS),
 ];
 
 /// Every code of this crate, with what it stands for.
@@ -68,6 +70,11 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("E-MAN-046", "an SDK folder that is not absolute, or cannot stand in a search path"),
     ("E-MAN-050", "a folder that does not lie in site-packages"),
     ("E-MAN-051", "`[[provided]]` without libraries"),
+    ("E-MAN-052", "a version that is none (PEP 440)"),
+    ("E-MAN-053", "a file's name that is none, or holds a placeholder that there is not"),
+    ("E-MAN-054", "a SHA-256 sum that is none"),
+    ("E-MAN-055", "a sum of a file that the manifest does not offer"),
+    ("E-MAN-056", "an input that is not to be had in exactly one way"),
     ("E-MAN-101", "no manifest has the name"),
     ("E-MAN-102", "the manifest does not offer the interpreter or the processor"),
     ("E-MAN-103", "a local version that PEP 440 forbids"),
@@ -222,6 +229,7 @@ mod tests {
             required::<FlagGems>(),
             required::<Audit>(),
             required::<Ci>(),
+            required::<Input>(),
         ];
         assert_eq!(all.len(), TABLES.len());
         for [reader, schema] in all {

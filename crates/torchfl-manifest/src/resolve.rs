@@ -6,11 +6,14 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use crate::input::resolved::inputs;
 use crate::model::{Manifest, Root};
 use crate::names::{
     Arch, AuditSeverity, Front, SearchTag, ShimKind, Status, Supplier, Swap, local, search_folder,
 };
 use crate::{Error, model};
+
+pub use crate::input::resolved::{Input, InputFile, Way};
 
 /// What a build asks for beyond the manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,6 +76,8 @@ pub struct Resolved {
     pub audit: Audit,
     /// Where the wheel is tested.
     pub ci: Ci,
+    /// What a build starts from.
+    pub inputs: Vec<Input>,
 }
 
 /// [`model::Torch`] without spans.
@@ -342,6 +347,7 @@ pub fn resolve(manifest: &Manifest, request: &Request) -> Result<Resolved, Error
             image: ci.image.as_ref().map(ToString::to_string),
             container_options: strings(&ci.container_options),
         }),
+        inputs: inputs(manifest, request),
         name,
     })
 }

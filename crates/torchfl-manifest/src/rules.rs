@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::ops::Range;
 
 use crate::decode::{Complaint, Context};
+use crate::input;
 use crate::model::{Bundle, Manifest, Shim, Symbols};
 use crate::names::{Front, Library, ShimKind, Swap, matcher, search_entry};
 use crate::problem::nearest;
@@ -34,6 +35,7 @@ pub(crate) fn check(manifest: &Manifest, context: &mut Context) {
         shim_symbols(index, shim, context);
         shim_use(index, shim, manifest, context);
     }
+    input::check(manifest, context);
 }
 
 fn report(context: &mut Context, key: &str, code: &'static str, span: &Range<usize>, message: String) {

@@ -26,21 +26,21 @@ fn open_facts() {
         format!("{name}: {}", if keys.is_empty() { "none".to_owned() } else { keys.join(", ") })
     };
     let lines: Vec<String> = embedded().iter().map(open).collect();
-    insta::assert_snapshot!(lines.join("\n"), @r##"
-    ascend: none
-    bpu: target.glibc, sdk.version, host.devices, comm
-    cuda: none
-    cuda-slim: none
-    dcu: none
-    dcu-slim: shim[0].symbols, shim[0].stub
-    gcu: host.devices
-    kunlunxin: comm
-    metax: shim[0].symbols, shim[0].stub
-    musa: triton.target.warp-size
-    ppu: torch.markers, target.glibc
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    ascend: input[0].sha256
+    bpu: target.glibc, sdk.version, host.devices, comm, input[0].sha256
+    cuda: input[1].sha256
+    cuda-slim: input[1].sha256
+    dcu: input[0].file, input[0].sha256, input[1].sha256
+    dcu-slim: shim[0].symbols, shim[0].stub, input[0].file, input[0].sha256, input[1].sha256
+    gcu: host.devices, input[0].sha256
+    kunlunxin: comm, input[0].file, input[0].sha256
+    metax: shim[0].symbols, shim[0].stub, input[0].file, input[0].sha256, input[1].sha256
+    musa: triton.target.warp-size, input[0].sha256
+    ppu: torch.markers, target.glibc, input[1].sha256
     sim: none
-    tsingmicro: comm
-    "##);
+    tsingmicro: comm, input[0].sha256
+    ");
 }
 
 /// Wheels of different vendors can be told apart by their versions.

@@ -182,13 +182,14 @@ fn names_given_twice() {
             "libraries = [\"libcublas.so.13\"]",
             "libraries = [\"libcublas.so.13\"]\n[[provided]]\ndist = \"nvidia-cublas\"\nlibraries = [\"libcublas.so.13\"]",
         ),
-    ]), @r##"
+    ]), @r#"
     15:18: E-MAN-030: `cp310` is listed twice in python.tags ["cp310"]
     29:13: E-MAN-031: `libc10.so` is in bundle.required as well ["libc10.so"]
     29:44: E-MAN-030: `libc10_cuda.so` is listed twice in bundle.optional ["libc10_cuda.so"]
     47:8: E-MAN-030: `nvidia-cublas` is provided twice with the same dir: join the two ["nvidia-cublas"]
     48:14: E-MAN-030: `libcublas.so.13` is provided twice; the other one is of `nvidia-cublas` ["libcublas.so.13"]
-    "##);
+    84:20: E-MAN-055: `cp312` is none of cp310 (did you mean `cp310`?) ["1111111111111111111111111111111111111111111111111111111111111111"]
+    "#);
 }
 
 #[test]

@@ -19,45 +19,47 @@ fn a_whole_manifest() {
     let resolved = metax(&Request { python: Some("cp312".to_owned()), ..Request::default() }).unwrap();
     // A line a list or table.
     let json = serde_json::to_string(&resolved).unwrap().replace("],", "],\n").replace("},", "},\n");
-    insta::assert_snapshot!(json, @r##"
-        {"name":"metax","vendor":"metax","variant":null,"title":"MetaX MACA","status":"stable","version":"2.10.0+metax3.8.1","torch":{"release":"2.10.0","front":"cpu","markers":["metax","maca"],
-        "defines":["USE_MACA=1"],
-        "swap":"core","attributes":{},
-        "rivals":[]},
-        "python_tags":["cp310","cp312"],
-        "python":"cp312","target":{"arch":["x86_64"],
-        "glibc":"2.35"},
-        "sdk":{"version":"3.8.1","root":"/opt/maca","env":["MACA_PATH","MACA_HOME"],
-        "paths":["/opt/maca"]},
-        "bundle":{"dir":"lib_maca","probe":"libtorch_cuda.so","required":["libc10.so","libtorch_cpu.so","libtorch.so","libtorch_global_deps.so","libtorch_python.so"],
-        "optional":["libc10_cuda.so","libtorch_cuda.so","libtorch_cuda_linalg.so","libshm.so"],
-        "include":[],
-        "never_duplicate":["libgomp.so.1"],
-        "open":[{"name":"libcudart.so.12","from":"bundle","shared":false,"global":false},
-        {"name":"libc10.so","from":"bundle","shared":false,"global":false},
-        {"name":"libtorch_cpu.so","from":"bundle","shared":false,"global":false},
-        {"name":"libc10_cuda.so","from":"bundle","shared":false,"global":true},
-        {"name":"libtorch_cuda.so","from":"bundle","shared":false,"global":false},
-        {"name":"libtorch.so","from":"bundle","shared":false,"global":false},
-        {"name":"libshm.so","from":"bundle","shared":false,"global":false},
-        {"name":"libtorch_python.so","from":"bundle","shared":false,"global":false}],
-        "search_path":["$ORIGIN","/opt/maca/lib","/opt/maca/lib64"],
-        "search_tag":"rpath","kernels":"CUDA"},
-        "host":{"libraries":["libmcblas.so*","libmcruntime.so*"],
-        "dlopen":["libsymbol_cu.so"],
-        "devices":["/dev/mxcd*"]},
-        "provided":[{"dist":"nvidia-cublas","version":null,"dir":null,"libraries":["libcublas.so.13"]}],
-        "shims":[{"kind":"versioned-forwarder","soname":"libcudart.so.12","forward":{"to":"libsymbol_cu.so","version":"libcudart.so.12"},
-        "symbols":{"listed":["cudaMalloc","cudaFree","cudaGraphCreate"]},
-        "stubs":{"cudaGraphCreate":801}}],
-        "env":{"MACA_PATH":"/opt/maca"},
-        "comm":"mccl","triton":{"supplier":"vendor","owners":[{"name":"triton","local":"metax"},
-        {"name":"flagtree","local":"metax"}],
-        "target":{"backend":"maca","key":"metax","warp_size":64}},
-        "flag_gems":"metax","audit":{"severity":{"AUD-007":"warning"}},
-        "ci":{"runner":["mx-8g"],
-        "image":"registry.example/metax:1","container_options":["--device=/dev/mxcd"]}}
-        "##);
+    insta::assert_snapshot!(json, @r#"
+    {"name":"metax","vendor":"metax","variant":null,"title":"MetaX MACA","status":"stable","version":"2.10.0+metax3.8.1","torch":{"release":"2.10.0","front":"cpu","markers":["metax","maca"],
+    "defines":["USE_MACA=1"],
+    "swap":"core","attributes":{},
+    "rivals":[]},
+    "python_tags":["cp310","cp312"],
+    "python":"cp312","target":{"arch":["x86_64"],
+    "glibc":"2.35"},
+    "sdk":{"version":"3.8.1","root":"/opt/maca","env":["MACA_PATH","MACA_HOME"],
+    "paths":["/opt/maca"]},
+    "bundle":{"dir":"lib_maca","probe":"libtorch_cuda.so","required":["libc10.so","libtorch_cpu.so","libtorch.so","libtorch_global_deps.so","libtorch_python.so"],
+    "optional":["libc10_cuda.so","libtorch_cuda.so","libtorch_cuda_linalg.so","libshm.so"],
+    "include":[],
+    "never_duplicate":["libgomp.so.1"],
+    "open":[{"name":"libcudart.so.12","from":"bundle","shared":false,"global":false},
+    {"name":"libc10.so","from":"bundle","shared":false,"global":false},
+    {"name":"libtorch_cpu.so","from":"bundle","shared":false,"global":false},
+    {"name":"libc10_cuda.so","from":"bundle","shared":false,"global":true},
+    {"name":"libtorch_cuda.so","from":"bundle","shared":false,"global":false},
+    {"name":"libtorch.so","from":"bundle","shared":false,"global":false},
+    {"name":"libshm.so","from":"bundle","shared":false,"global":false},
+    {"name":"libtorch_python.so","from":"bundle","shared":false,"global":false}],
+    "search_path":["$ORIGIN","/opt/maca/lib","/opt/maca/lib64"],
+    "search_tag":"rpath","kernels":"CUDA"},
+    "host":{"libraries":["libmcblas.so*","libmcruntime.so*"],
+    "dlopen":["libsymbol_cu.so"],
+    "devices":["/dev/mxcd*"]},
+    "provided":[{"dist":"nvidia-cublas","version":null,"dir":null,"libraries":["libcublas.so.13"]}],
+    "shims":[{"kind":"versioned-forwarder","soname":"libcudart.so.12","forward":{"to":"libsymbol_cu.so","version":"libcudart.so.12"},
+    "symbols":{"listed":["cudaMalloc","cudaFree","cudaGraphCreate"]},
+    "stubs":{"cudaGraphCreate":801}}],
+    "env":{"MACA_PATH":"/opt/maca"},
+    "comm":"mccl","triton":{"supplier":"vendor","owners":[{"name":"triton","local":"metax"},
+    {"name":"flagtree","local":"metax"}],
+    "target":{"backend":"maca","key":"metax","warp_size":64}},
+    "flag_gems":"metax","audit":{"severity":{"AUD-007":"warning"}},
+    "ci":{"runner":["mx-8g"],
+    "image":"registry.example/metax:1","container_options":["--device=/dev/mxcd"]},
+    "inputs":[{"role":"torch","way":"file","login":"the portal","made":null,"files":[{"python":"cp312","arch":"x86_64","name":"torch-2.10.0+metax3.8.1-cp312-cp312-linux_x86_64.whl","sha256":"1111111111111111111111111111111111111111111111111111111111111111"}]},
+    {"role":"front","way":"package","package":"torch","version":"2.10.0+cpu","files":[{"python":"cp312","arch":"x86_64","name":null,"sha256":null}]}]}
+    "#);
 }
 
 #[test]
@@ -164,7 +166,9 @@ fn a_new_manifest_parses_and_is_listed_as_incomplete() {
     assert_eq!(manifest.name(), "acme");
     assert_eq!(manifest.bundle.as_ref().unwrap().dir.as_str(), "lib_acme");
     let keys: Vec<String> = check(&manifest).into_iter().map(|finding| finding.key).collect();
-    insta::assert_snapshot!(keys.join(" "), @r##"title torch.markers target.glibc sdk.version sdk.roots bundle.probe bundle.kernels host.libraries host.devices comm"##);
+    insta::assert_snapshot!(keys.join(" "), @r"
+    title torch.markers target.glibc sdk.version sdk.roots bundle.probe bundle.kernels host.libraries host.devices comm input input
+    ");
     assert!(check(&manifest).iter().all(|finding| finding.severity == Severity::Note));
 }
 

@@ -91,6 +91,9 @@ fn check_lists_open_facts() {
     --- stdout
     metax.toml:62: shim[0].symbols: the symbols are not listed: one more in a later bundle goes unnoticed
     metax.toml:59: shim[0].stub: no stubs: a call of what nobody else defines ends the process
+    metax.toml:85: input[0].file: the file's whole name is not known: it cannot be asked of a mirror
+    metax.toml:85: input[0].sha256: no sum: `torchfl fetch` takes the file only with --sha256 or --allow-unhashed
+    metax.toml:91: input[1].sha256: no sum: `torchfl fetch` takes the file only with --sha256 or --allow-unhashed
     --- stderr
     ");
 }
