@@ -300,6 +300,44 @@ def test_environment_variables_are_set_where_unset(sim):
     assert said[2]["SIM_ONE"] == "1" and "SIM_TWO" not in said[2]
 
 
+def test_the_platform_and_flaggems_backend_are_told(sim):
+    target = {"backend": "acme", "key": "acmegpu", "warp_size": 12}
+    gems = {"vendor": "acme", "backends": {"acme": None, "other": "OTHER_SDK"}}
+    sim.edit(lambda build: build.update(platform={"comm": "accl", "triton": target, "flag_gems": gems}))
+    text = """
+import torch_fl
+info = torch_fl.boot_info()
+try:
+    found = torch_fl.gems_vendor()
+except torch_fl.BootError as error:
+    found = [error.code, error.hint]
+say([os.environ["GEMS_VENDOR"], info["platform"], info["env"].get("GEMS_VENDOR"), info["env_kept"], found])
+"""
+    platform = {"vendor": "sim", "comm": "accl", "triton": target, "gems_vendor": "acme"}
+    assert sim.run(text).said == ["acme", platform, "acme", {}, "acme"]
+    mine = sim.run(text, GEMS_VENDOR="other").said
+    assert mine == ["other", platform, None, {"GEMS_VENDOR": "other"}, "other"]
+    unknown = sim.run(text, GEMS_VENDOR="acne").said
+    assert unknown[3:] == [{"GEMS_VENDOR": "acne"}, ["E-BOOT-016", "set GEMS_VENDOR to one of acme, other"]]
+    assert sim.run(text, OTHER_SDK="/opt/other").said[4] == ["E-BOOT-017", "unset OTHER_SDK"]
+
+
+def test_nobody_guesses_the_flaggems_backend(sim):
+    """The incumbent's last branch was one vendor's name."""
+    text = "import torch_fl; print(os.environ.get('GEMS_VENDOR')); torch_fl.gems_vendor()"
+    refused = sim.run(text)
+    assert refused.out == "None\n"
+    assert "E-BOOT-016" in refused.err and "ascend, cambricon, enflame" in refused.err, refused.err
+
+
+def test_the_flaggems_backend_is_set_where_torch_came_first(sim):
+    """Where nothing is bundled, torch may have been imported before."""
+    gems = {"vendor": "acme", "backends": {"acme": None}}
+    empty = {"swap": "none", "open": [], "files": {}, "provided": [], "overlay": None}
+    sim.edit(lambda build: build.update(empty, platform={"comm": None, "triton": None, "flag_gems": gems}))
+    assert sim.run("import torch, torch_fl; say([os.environ['GEMS_VENDOR'], torch_fl.gems_vendor()])").said == ["acme"] * 2
+
+
 def test_links_in_the_installed_torch_are_recognised(core):
     for name in core.build["files"]:
         path = core.torch / "lib" / name

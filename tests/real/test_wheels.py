@@ -98,7 +98,14 @@ def test_no_elf_file_names_the_machine_that_built_it(wheel):
         assert all(entry.startswith("$ORIGIN") for entry in path["value"].split(":")), library["path"]
 
 
-def test_its_constraints_name_the_stock_torch(wheel):
+def test_its_constraints_name_the_stock_torch_and_shut_other_tritons(wheel):
     text = wheel.with_name(wheel.name.replace(".whl", ".constraints.txt")).read_text()
     local = wheel.name.split("-")[1]
-    assert text == f"torch==2.13.0+cpu\ntorch_fl=={local}\n"
+    assert text.startswith(f"torch==2.13.0+cpu\ntorch_fl=={local}\n")
+    assert "\ntriton-ascend==0+not.for.cuda\n" in text and "\ntriton==" not in text
+
+
+def test_it_requires_the_triton_of_its_torch(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        assert "Requires-Dist: triton==3.7.1 ;" in archive.read(path).decode()

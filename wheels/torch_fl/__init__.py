@@ -1,7 +1,7 @@
 """torch_fl: the stock PyTorch over the libraries of a chip vendor's fork.
 
 `import torch_fl` before anything imports torch, or run the program with `python -m torch_fl`.
-`boot_info()` says what was done. A refused start is a `BootError`, an ImportError with a `code`.
+`boot_info()` says what was done, and which platform this is. A refused start is a `BootError`, an ImportError with a `code`.
 """
 
 import os
@@ -9,7 +9,7 @@ import os
 from . import _boot
 from ._boot import BootError
 
-__all__ = ["BootError", "boot_info"]
+__all__ = ["BootError", "boot_info", "gems_vendor"]
 
 _home = os.path.dirname(os.path.abspath(__file__))
 _finder = _boot.finder_for(_home)
@@ -18,6 +18,11 @@ _finder = _boot.finder_for(_home)
 def boot_info():
     """What the bootstrap found and did in this process, as plain data."""
     return _boot.sibling("_plan").report(_finder)
+
+
+def gems_vendor():
+    """FlagGems' name for this platform, as GEMS_VENDOR says it or else the build. A `BootError` names the candidates."""
+    return _boot.sibling("_plan").gems_vendor(_finder)
 
 
 def __getattr__(name):

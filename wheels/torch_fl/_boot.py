@@ -25,6 +25,7 @@ from _thread import RLock, get_ident
 #   005 a build of torch that the manifest forbids          012 torch was imported past the finder
 #   006 a library is missing, or of another size            013 torch_fl is for another Python
 #   007 a provided distribution is missing                  014 TORCH_FL_REDIRECT has an unknown value
+#   015 torch's own initialisation failed                   016, 017 no FlagGems backend, or another
 
 HOME = os.path.dirname(os.path.abspath(__file__))
 REDIRECTS = ("auto", "facade", "open", "off")
@@ -263,6 +264,7 @@ class Finder:
                 folder = os.path.dirname(os.readlink(os.path.join(folder, "__init__.py")))
             plan = sibling("_plan").Plan(self, folder).settle()
             plan.check_adopted()
+            plan.set_environment()
         except BaseException:
             self.leave()
             raise

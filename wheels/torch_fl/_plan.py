@@ -16,8 +16,8 @@ loaded, survey = sibling("_loaded").loaded, sibling("_loaded").survey
 
 SCHEMA = 1
 KEYS = {
-    "vendor", "version", "torch", "python", "swap", "bundle", "files", "open", "provided", "env",
-    "caches", "overlay", "plugin",
+    "vendor", "version", "torch", "python", "swap", "bundle", "files", "open", "provided", "platform",
+    "env", "caches", "overlay", "plugin",
 }  # fmt: skip
 
 
@@ -88,6 +88,9 @@ class Plan:
         self.planned = {}  # name -> path: whatever is mapped under the name must be this file
         self.provided = {}  # distribution -> (site folder, libraries to open by path)
         self.env = dict(build["env"])
+        if build["platform"]["flag_gems"]["vendor"]:
+            self.env["GEMS_VENDOR"] = build["platform"]["flag_gems"]["vendor"]
+        self.kept = {}  # variables that have another value, and keep it
         self.opened, self.already, self.backend_reports = [], {}, []
         self._check_torch()
         if self.redirect != "vendor":
@@ -278,12 +281,18 @@ class Plan:
         bundle = os.path.join(HOME, self.build["bundle"])
         return {name: os.path.join(bundle, name) for name in self.build["files"]}
 
+    def set_environment(self):
+        """Set the variables that are unset, and note those that differ."""
+        there = {key: os.environ[key] for key in self.env if key in os.environ}
+        self.kept = {key: value for key, value in there.items() if value != self.env[key]}
+        self.env = {key: value for key, value in self.env.items() if key not in there}
+        os.environ.update(self.env)
+
     def open(self):
         """Open the libraries: from here on there is no way back."""
         import ctypes
 
-        self.env = {key: value for key, value in self.env.items() if key not in os.environ}
-        os.environ.update(self.env)
+        self.set_environment()
         todo = [(os.path.basename(path), path, True, False) for _, paths in self.provided.values() for path in paths]
         for name, path, shared, everywhere in todo + self.libraries:
             there = loaded(name) if shared else None
@@ -365,11 +374,39 @@ def differing_pins(provided):
     return wrong
 
 
+def gems_vendor(finder):
+    """The backend that FlagGems takes, or a BootError with the candidates: FlagGems itself guesses."""
+    build = finder.build
+    gems = build["platform"]["flag_gems"]
+    asked = os.environ.get("GEMS_VENDOR")
+    name = asked or gems["vendor"]
+    forced = {other: key for other, key in gems["backends"].items() if key and key in os.environ and other != name}
+    for other, key in forced.items():
+        raise BootError(
+            "E-BOOT-017",
+            f"{key} is set, and FlagGems takes {other} for it, whatever GEMS_VENDOR says",
+            f"unset {key}",
+        )
+    if name in gems["backends"]:
+        return name
+    what = f"GEMS_VENDOR={asked} is none of FlagGems' backends"
+    if not asked:
+        what = f"GEMS_VENDOR is unset, and the manifest of {build['vendor']} names no backend of FlagGems"
+    raise BootError("E-BOOT-016", what, f"set GEMS_VENDOR to one of {', '.join(sorted(gems['backends']))}")
+
+
 def report(finder):
     """The plain data of `boot_info()`: the build, and what was done if torch has been imported."""
     build, plan = finder.build, finder.plan
     info = {name: build.get(name) for name in ("vendor", "variant", "title", "status", "version", "swap")}
     info.update(build_id=build["id"], home=HOME, redirect=None, warnings=list(finder.warnings))
+    platform = build["platform"]
+    info["platform"] = {
+        "vendor": build["vendor"],
+        "triton": platform["triton"],
+        "comm": platform["comm"],
+        "gems_vendor": platform["flag_gems"]["vendor"],
+    }
     if finder.redirect == "off":
         info["redirect"] = "off"
     if plan is not None:
@@ -381,6 +418,7 @@ def report(finder):
             already_loaded=dict(plan.already),
             provided={name: os.path.realpath(site) for name, (site, _) in plan.provided.items()},
             env=dict(plan.env),
+            env_kept=dict(plan.kept),
             attributes=dict(build["torch"]["attributes"]),
             backends=[dict(entry) for entry in plan.backend_reports],
             plugin=build["plugin"],

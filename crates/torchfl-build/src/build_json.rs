@@ -46,6 +46,8 @@ pub struct BuildJson {
     pub open: Vec<torchfl_manifest::resolve::Open>,
     /// Distributions that bring libraries; these are opened first where they lie in another folder than our own.
     pub provided: Vec<Provided>,
+    /// The platform, for what runs on it.
+    pub platform: Platform,
     /// Environment variables to set where unset.
     pub env: BTreeMap<String, String>,
     /// Environment variables that name folders of compiled code, and the folder for each below the build's own cache
@@ -129,6 +131,41 @@ pub struct Plugin {
     pub library: String,
 }
 
+/// The platform, for what runs on it: `torch_fl.boot_info()` shows it.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Platform {
+    /// The collective library: `nccl`, `mccl`, `hccl`, or `none`; null where the manifest does not say.
+    pub comm: Option<String>,
+    /// `FlagGems`, the operator library.
+    pub flag_gems: FlagGems,
+    /// What Triton compiles for; null where the vendor has no Triton, or the manifest does not say.
+    pub triton: Option<Target>,
+}
+
+/// `FlagGems`, the operator library.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FlagGems {
+    /// The vendor's backend there: GEMS_VENDOR is set to it where unset. Null where the manifest names none.
+    pub vendor: Option<String>,
+    /// All backends: what GEMS_VENDOR may say. With each, the environment variable for which `FlagGems` takes it
+    /// whatever GEMS_VENDOR says, or null.
+    pub backends: BTreeMap<String, Option<String>>,
+}
+
+/// What Triton compiles for.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Target {
+    /// `GPUTarget.backend`.
+    pub backend: String,
+    /// The key in `triton.backends.backends`.
+    pub key: String,
+    /// Threads of a warp, 0 where the chip has none; null where the vendor's chips differ: the driver says it.
+    pub warp_size: Option<i64>,
+}
+
 /// What `torchfl audit` needs of the manifest.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -168,6 +205,8 @@ pub struct Owner {
     pub name: String,
     /// What its local version starts with.
     pub local: Option<String>,
+    /// The version for this torch and SDK, which the constraints pin. Without `local`, no other is an owner.
+    pub version: Option<String>,
 }
 
 impl BuildJson {

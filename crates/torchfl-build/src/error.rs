@@ -144,6 +144,9 @@ impl Error {
             Self::NotTorch { .. } | Self::Special { .. } => {
                 "name a torch wheel, or the site-packages folder that torch is installed in".into()
             }
+            Self::Unpinned { dist, .. } if dist == "triton" => {
+                "give its version in the manifest: [triton] version = \"==…\"".to_owned()
+            }
             Self::Unpinned { dist, .. } => {
                 format!("give its version in the manifest: [[provided]] dist = \"{dist}\", version = \"…\"")
             }

@@ -4,6 +4,7 @@
 //! [`torchfl_wheel::Writer`]. So `--dry-run` shows what a build does.
 
 mod build_json;
+mod constraints;
 mod error;
 mod libraries;
 mod licences;
@@ -18,7 +19,10 @@ mod tree;
 mod version;
 mod write;
 
-pub use build_json::{Audit, BuildJson, File, Input, Owner, Plugin, Provided, SCHEMA, Torch, Triton};
+pub use build_json::{
+    Audit, BuildJson, File, FlagGems, Input, Owner, Platform, Plugin, Provided, SCHEMA, Target, Torch, Triton,
+};
+pub use constraints::constraints;
 pub use error::Error;
 pub use libraries::Library;
 pub use package::ACTIVATE;
@@ -26,4 +30,4 @@ pub use plan::{Plan, Request, plan};
 pub use prove::Proof;
 pub use tree::Tree;
 pub use version::VersionPy;
-pub use write::{Summary, constraints};
+pub use write::Summary;

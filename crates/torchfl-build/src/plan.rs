@@ -9,7 +9,7 @@ use serde::Serialize;
 use torchfl_elf::{Edit, FileAt, Tag};
 use torchfl_manifest::resolve::{Open, OpenFrom};
 use torchfl_manifest::{Front, Manifest, Resolved, SearchTag};
-use torchfl_wheel::{Metadata, MetadataVersion, Version, WheelName};
+use torchfl_wheel::{Metadata, MetadataVersion, Requirement, Version, WheelName};
 
 use crate::build_json::{BuildJson, Input};
 use crate::licences::{self, Licence};
@@ -127,7 +127,10 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
 
     let overlay = overlay::differing(&torch, front.as_ref())?;
     let vendor_metadata = torch.metadata()?.map(|text| Metadata::parse(&text, &torch.name)).transpose()?;
-    let requires = requirements(&resolved, vendor_metadata.as_ref(), &torch)?;
+    let vendor_requires =
+        vendor_metadata.as_ref().map(Metadata::requires_dist).transpose()?.unwrap_or_default();
+    let requires = requirements(&resolved, &vendor_requires, &torch)?;
+    let triton = requires::triton(resolved.triton.as_ref(), &vendor_requires, &torch.path)?;
     let mut allowed = Vec::new();
     let licence_files = licence_files(&torch, request, &mut allowed)?;
     let inputs = inputs(request, &torch, &version, front.as_ref(), &chosen, &overlay)?;
@@ -145,6 +148,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     })?;
     let mut lines = vec![format!("torch=={}", resolved.torch.release)];
     lines.extend(requires.into_values().flatten());
+    lines.extend(triton);
     lines.sort();
     lines.dedup();
     let mut plan = Plan {
@@ -309,13 +313,12 @@ fn version_of(resolved: &Resolved) -> Result<Version, Error> {
 /// The requirements of each provided distribution, by its name.
 fn requirements(
     resolved: &Resolved,
-    metadata: Option<&Metadata>,
+    vendor: &[Requirement],
     torch: &Tree,
 ) -> Result<BTreeMap<String, Vec<String>>, Error> {
-    let vendor = metadata.map(Metadata::requires_dist).transpose()?.unwrap_or_default();
     let wanted: Vec<_> =
         resolved.provided.iter().map(|p| Wanted { dist: &p.dist, version: p.version.as_deref() }).collect();
-    let lines = requires::provided(&wanted, &vendor, &torch.path)?;
+    let lines = requires::provided(&wanted, vendor, &torch.path)?;
     Ok(resolved.provided.iter().map(|p| p.dist.clone()).zip(lines).collect())
 }
 

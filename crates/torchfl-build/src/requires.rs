@@ -1,9 +1,12 @@
-//! `Requires-Dist`: torch's release, and what the vendor's torch itself says of the distributions that bring libraries.
+//! `Requires-Dist`: torch's release, and what the vendor's torch itself says of the distributions that bring libraries
+//! and of Triton.
 
 use std::path::Path;
 
 use pep440_rs::Operator;
 use pep508_rs::VersionOrUrl;
+use torchfl_manifest::Supplier;
+use torchfl_manifest::resolve::Triton;
 use torchfl_wheel::{Requirement, normalize_name};
 
 use crate::Error;
@@ -34,6 +37,21 @@ pub(crate) fn provided(
         Ok(own.iter().map(ToString::to_string).collect())
     };
     wanted.iter().map(lines).collect()
+}
+
+/// Triton, where the package index supplies it: Inductor generates code for the release that torch's own METADATA pins,
+/// and the stock CPU torch that the wheel meets requires none. The vendor's, or none at all, is never required:
+/// docs/adr/0006-triton.md.
+pub(crate) fn triton(
+    triton: Option<&Triton>,
+    vendor: &[Requirement],
+    vendor_path: &Path,
+) -> Result<Vec<String>, Error> {
+    let Some(triton) = triton.filter(|triton| triton.supplier == Supplier::Pypi) else {
+        return Ok(Vec::new());
+    };
+    let wanted = Wanted { dist: "triton", version: triton.version.as_deref() };
+    Ok(provided(&[wanted], vendor, vendor_path)?.concat())
 }
 
 /// Whether a requirement allows one version only. A range would let an ABI in that nobody has seen.
@@ -83,6 +101,25 @@ mod tests {
             "nvidia-split==2.0 ; python_full_version >= '3.12'",
         ]
         "#);
+    }
+
+    fn supplied(supplier: Supplier, version: Option<&str>) -> Triton {
+        Triton { supplier, version: version.map(str::to_owned), owners: Vec::new(), target: None }
+    }
+
+    #[test]
+    fn triton_is_required_of_the_index_alone() {
+        let line = "triton==3.7.1; platform_system == 'Linux' and python_version < '3.15'";
+        let torch = [torchfl_wheel::parse_requirement(line).unwrap()];
+        let lines = |triton: Option<&Triton>| super::triton(triton, &torch, Path::new("v.whl")).unwrap();
+        let index = lines(Some(&supplied(Supplier::Pypi, None)));
+        assert_eq!(index, ["triton==3.7.1 ; python_full_version < '3.15' and platform_system == 'Linux'"]);
+        assert_eq!(lines(Some(&supplied(Supplier::Pypi, Some("==3.6.0")))), ["triton==3.6.0"]);
+        for none in [None, Some(supplied(Supplier::Vendor, None)), Some(supplied(Supplier::None, None))] {
+            assert_eq!(lines(none.as_ref()), [""; 0], "{none:?}");
+        }
+        let nobody = super::triton(Some(&supplied(Supplier::Pypi, None)), &vendor(), Path::new("v.whl"));
+        assert_eq!(nobody.unwrap_err().code(), "E-BLD-011");
     }
 
     #[test]

@@ -82,6 +82,7 @@ pub(crate) fn resolve(from: Facts<'_>) -> Result<BuildJson, Error> {
                 libraries: p.libraries.clone(),
             })
             .collect(),
+        platform: platform(resolved),
         env: resolved.env.clone(),
         caches: if resolved.torch.swap == Swap::Core { owned(&caches) } else { BTreeMap::new() },
         overlay: from.overlay.then(|| "overlay".to_owned()),
@@ -119,10 +120,32 @@ fn install(resolved: &Resolved) -> BTreeMap<String, String> {
     BTreeMap::from([("pip".to_owned(), pip), ("uv".to_owned(), uv)])
 }
 
+/// What the runtime needs to know of the platform.
+fn platform(resolved: &Resolved) -> build_json::Platform {
+    let target = resolved.triton.as_ref().and_then(|triton| triton.target.as_ref());
+    build_json::Platform {
+        comm: resolved.comm.clone(),
+        flag_gems: build_json::FlagGems {
+            vendor: resolved.flag_gems.clone(),
+            backends: torchfl_manifest::flag_gems_backends()
+                .map(|(name, variable)| (name.to_owned(), variable.map(str::to_owned)))
+                .collect(),
+        },
+        triton: target.map(|target| build_json::Target {
+            backend: target.backend.clone(),
+            key: target.key.clone(),
+            warp_size: target.warp_size,
+        }),
+    }
+}
+
 /// What an audit of the wheel needs of the manifest.
 fn audit(resolved: &Resolved) -> build_json::Audit {
-    let owner =
-        |owner: &resolve::Owner| build_json::Owner { name: owner.name.clone(), local: owner.local.clone() };
+    let owner = |owner: &resolve::Owner| build_json::Owner {
+        name: owner.name.clone(),
+        local: owner.local.clone(),
+        version: owner.version.clone(),
+    };
     let severity = &resolved.audit.severity;
     build_json::Audit {
         host: resolved.host.libraries.clone(),

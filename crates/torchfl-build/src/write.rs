@@ -116,14 +116,6 @@ impl Plan {
     }
 }
 
-/// Pins for pip (`-c`) and uv (`--constraint`): this very wheel, and the stock torch that it meets.
-pub fn constraints(plan: &Plan) -> (String, String) {
-    let torch = &plan.build_json.torch;
-    let local = if torch.front == "cpu" { "+cpu" } else { "" };
-    let name = format!("{}.constraints.txt", plan.wheel.trim_end_matches(".whl"));
-    (name, format!("torch=={}{local}\ntorch_fl=={}\n", torch.release, plan.build_json.version))
-}
-
 impl Content {
     fn entry(&self, path: String) -> Entry {
         let edited = Edited(Patched::new(self.file.clone(), (*self.patch).clone()));

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 pub use crate::check::{Finding, Severity, check};
 pub use crate::embedded::{embedded, find, text};
 pub use crate::input::{Input, Sums};
+pub use crate::lists::{flag_gems_backends, triton_owners};
 pub use crate::model::{
     Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Root, Sdk, Shim,
     Stub, Symbols, Target, Torch, Triton, TritonTarget,
@@ -28,6 +29,7 @@ mod check;
 mod decode;
 mod embedded;
 mod input;
+mod lists;
 mod model;
 mod names;
 mod new;
@@ -38,6 +40,7 @@ mod reference;
 pub mod resolve;
 mod rules;
 mod spanned;
+mod triton;
 
 /// What can go wrong with a manifest or a request.
 #[derive(Debug, thiserror::Error)]

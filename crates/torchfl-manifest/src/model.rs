@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::names::{
     Arch, AuditSeverity, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob,
     Library, LocalVersion, PythonTag, Release, RuleCode, SearchEntry, SearchTag, ShimKind, Slug, Status,
-    Supplier, Swap, Symbol, Text,
+    Supplier, Swap, Symbol, Text, Version,
 };
 use crate::problem::nearest;
 use crate::spanned::Spanned;
@@ -338,8 +338,12 @@ record! {
 record! {
     /// `[triton]`: the vendor's Triton.
     pub struct Triton {
-        /// Who supplies it.
+        /// Who supplies it. Of the package index's, the wheel requires the version that the METADATA of the vendor's
+        /// torch pins; of the others it requires none.
         pub supplier: Spanned<Supplier>,
+        /// Where the package index supplies it: a version specifier, `==3.7.1`, where the METADATA of the vendor's torch
+        /// has none.
+        pub version: Option<Spanned<Text>>,
         /// Distributions that may own the folder `triton/` on this vendor's machines.
         #[schemars(default)]
         pub owners: Vec<Owner>,
@@ -353,8 +357,11 @@ record! {
     pub struct Owner {
         /// The distribution.
         pub name: Spanned<Dist>,
-        /// What its local version starts with.
+        /// What its local version starts with. Left out where it has none that tells it from others.
         pub local: Option<Spanned<LocalVersion>>,
+        /// The version for this manifest's torch and SDK, `3.6.0+acme3.8`: it goes into the wheel's constraints. Without
+        /// `local`, the distribution is an owner in this version alone.
+        pub version: Option<Spanned<Version>>,
     }
 }
 
@@ -373,7 +380,7 @@ record! {
 record! {
     /// `[flag-gems]`: `FlagGems`, the operator library.
     pub struct FlagGems {
-        /// The vendor's name there.
+        /// The vendor's backend there, which `GEMS_VENDOR` names: set at import where it is unset.
         pub vendor: Spanned<Text>,
     }
 }

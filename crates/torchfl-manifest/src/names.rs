@@ -423,9 +423,14 @@ fn rule_code(text: &str) -> Result<(), Complaint> {
 }
 
 fn version(text: &str) -> Result<(), Complaint> {
-    pep440_rs::Version::from_str(text)
-        .map(drop)
-        .map_err(|error| Complaint::new(format!("{text:?} is no version: {error}")))
+    match pep440_rs::Version::from_str(text) {
+        Ok(version) if version.to_string() == text => Ok(()),
+        Ok(version) => {
+            let message = format!("{text:?} is not how package indexes write this version (PEP 440)");
+            Err(Complaint { message, nearest: Some(version.to_string()) })
+        }
+        Err(error) => Err(Complaint::new(format!("{text:?} is no version (PEP 440): {error}"))),
+    }
 }
 
 /// What a file's name may hold in braces.

@@ -255,6 +255,8 @@ pub enum Symbols {
 pub struct Triton {
     /// Who supplies it.
     pub supplier: Supplier,
+    /// A specifier of its version, where the package index supplies it.
+    pub version: Option<String>,
     /// Distributions that may own the folder `triton/`.
     pub owners: Vec<Owner>,
     /// What it compiles for.
@@ -268,6 +270,8 @@ pub struct Owner {
     pub name: String,
     /// What its local version starts with.
     pub local: Option<String>,
+    /// The version for this torch and SDK.
+    pub version: Option<String>,
 }
 
 /// [`model::TritonTarget`] without spans.
@@ -520,9 +524,11 @@ fn triton(triton: &model::Triton) -> Triton {
     let owner = |owner: &model::Owner| Owner {
         name: owner.name.to_string(),
         local: owner.local.as_ref().map(ToString::to_string),
+        version: owner.version.as_ref().map(ToString::to_string),
     };
     Triton {
         supplier: *triton.supplier,
+        version: triton.version.as_ref().map(ToString::to_string),
         owners: triton.owners.iter().map(owner).collect(),
         target: triton.target.as_ref().map(|target| TritonTarget {
             backend: target.backend.to_string(),

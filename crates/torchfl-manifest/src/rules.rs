@@ -10,6 +10,7 @@ use crate::model::{Bundle, Manifest, Shim, Symbols};
 use crate::names::{Front, Library, ShimKind, Swap, matcher, search_entry};
 use crate::problem::nearest;
 use crate::spanned::Spanned;
+use crate::triton;
 
 /// Checks `manifest` as a whole. A rule is left out where one of its values could not be read.
 pub(crate) fn check(manifest: &Manifest, context: &mut Context) {
@@ -30,6 +31,7 @@ pub(crate) fn check(manifest: &Manifest, context: &mut Context) {
         elsewhere(manifest, bundle, context);
     }
     provided(manifest, context);
+    triton::check(manifest, context);
     for (index, shim) in manifest.shim.iter().enumerate() {
         shim_keys(index, shim, context);
         shim_symbols(index, shim, context);
@@ -38,7 +40,13 @@ pub(crate) fn check(manifest: &Manifest, context: &mut Context) {
     input::check(manifest, context);
 }
 
-fn report(context: &mut Context, key: &str, code: &'static str, span: &Range<usize>, message: String) {
+pub(crate) fn report(
+    context: &mut Context,
+    key: &str,
+    code: &'static str,
+    span: &Range<usize>,
+    message: String,
+) {
     context.report_at(key.to_owned(), code, span.clone(), Complaint::new(message));
 }
 

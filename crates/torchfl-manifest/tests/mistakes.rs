@@ -373,3 +373,32 @@ fn a_glob_too_large_for_a_matcher_is_a_mistake() {
     let nested = format!("{}x{}", "{a,".repeat(80), "}".repeat(80));
     problems(&[("libmcblas.so*", &nested)]);
 }
+
+#[test]
+fn triton_and_flag_gems() {
+    let pypi = problems(&[("supplier = \"vendor\"", "supplier = \"pypi\"\nversion = \"==3.6.0\"")]);
+    assert_eq!(pypi, "no mistake");
+    let flagtree = "{ name = \"flagtree\", local = \"metax\" }";
+    insta::assert_snapshot!(problems(&[
+        ("supplier = \"vendor\"", "supplier = \"vendor\"\nversion = \"==3.6.0\""),
+        (flagtree, "{ name = \"flagtree\", local = \"metax\", version = \"0.6.1+hcu3.6\" }"),
+        ("[flag-gems]\nvendor = \"metax\"", "[flag-gems]\nvendor = \"metaxx\""),
+        ("[env]\n", "[env]\nGEMS_VENDOR = \"ascend\"\n"),
+    ]), @r#"
+    56:15: E-MAN-061: GEMS_VENDOR is `ascend` here and `metaxx` in [flag-gems] ["ascend"]
+    64:11: E-MAN-060: the supplier is `vendor`, and the wheel requires no triton ["==3.6.0"]
+    65:97: E-MAN-060: the local version of `0.6.1+hcu3.6` does not start with `metax` ["0.6.1+hcu3.6"]
+    69:10: E-MAN-013: "metaxx" is none of FlagGems' backends: aipu, amd, arm, ascend, cambricon, enflame, hygon, iluvatar, kunlunxin, metax, mthreads, nvidia, spacemit, sunrise, thead, tsingmicro (did you mean `metax`?) ["metaxx"]
+    "#);
+}
+
+#[test]
+fn a_version_that_indexes_write_otherwise() {
+    let flagtree = "{ name = \"flagtree\", local = \"metax\" }";
+    insta::assert_snapshot!(problems(&[
+        (flagtree, "{ name = \"flagtree\", version = \"v3.6\" }, { name = \"triton\", version = \"newest\" }"),
+    ]), @r#"
+    63:80: E-MAN-052: "v3.6" is not how package indexes write this version (PEP 440) (did you mean `3.6`?) ["v3.6"]
+    63:119: E-MAN-052: "newest" is no version (PEP 440): expected version to start with a number, but no leading ASCII digits were found ["newest"]
+    "#);
+}

@@ -153,6 +153,9 @@ fn programs(workshop: &mut Workshop, python: &Python, tree: &mut Tree) -> Result
     Ok(())
 }
 
+/// What the METADATA of torch 2.13.0, as PyPI has it, says of Triton.
+const TRITON: &str = "triton==3.7.1; platform_system == \"Linux\" and python_version < \"3.15\"";
+
 /// One build of torch: the stock one, or the fork of a recipe.
 struct Build<'a> {
     name: &'a str,
@@ -247,7 +250,8 @@ impl Build<'_> {
             let pin = if p.pinned { format!("=={}", p.version) } else { String::new() };
             format!("{}{pin}; platform_system == \"Linux\"", p.dist)
         };
-        provided.map(line).collect()
+        let triton = self.recipe.filter(|recipe| recipe.pins_triton).map(|_| TRITON.to_owned());
+        provided.map(line).chain(triton).collect()
     }
 
     fn licences(&self) -> Vec<(String, String)> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
-use torchfl_manifest::{Glob, Manifest, Root, Spanned, Swap};
+use torchfl_manifest::{Glob, Manifest, Root, Spanned, Supplier, Swap};
 use torchfl_wheel::escape_name;
 
 /// The vendor that is made up.
@@ -54,6 +54,8 @@ pub(crate) struct Recipe {
     /// bundle's search path names no SDK, and the host's libraries are a driver's.
     pub(crate) sdk: Option<(String, String)>,
     pub(crate) provided: Vec<Provided>,
+    /// Whether the METADATA of the vendor's torch pins Triton.
+    pub(crate) pins_triton: bool,
 }
 
 impl Provided {
@@ -99,6 +101,12 @@ fn assignment(line: &str) -> Option<(String, String)> {
     let value = value.trim().strip_prefix('\'')?.strip_suffix('\'')?;
     let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c));
     (!name.is_empty() && plain(name) && plain(value)).then(|| (name.to_owned(), value.to_owned()))
+}
+
+/// A build's own requirement on Triton comes from there where the package index supplies it, unless the manifest has one.
+fn pins_triton(manifest: &Manifest) -> bool {
+    let triton = manifest.triton.as_ref();
+    triton.is_some_and(|triton| *triton.supplier == Supplier::Pypi && triton.version.is_none())
 }
 
 /// Where the SDK lies: its folder less the leading `/`, and the first folder of it that the search path names.
@@ -168,6 +176,7 @@ impl Recipe {
             linked: Vec::new(),
             sdk: None,
             provided: manifest.provided.iter().map(|provided| Provided::of(provided, &sdk_version)).collect(),
+            pins_triton: pins_triton(manifest),
             sdk_version,
             vendor,
         };

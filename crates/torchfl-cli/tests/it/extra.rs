@@ -83,11 +83,13 @@ fn what_an_audit_needs_of_the_manifest_is_in_the_wheel() {
         "owners": [
           {
             "local": null,
-            "name": "triton"
+            "name": "triton",
+            "version": null
           },
           {
             "local": null,
-            "name": "flagtree"
+            "name": "flagtree",
+            "version": null
           }
         ],
         "supplier": "pypi"
