@@ -147,10 +147,10 @@ pub struct Platform {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FlagGems {
-    /// The vendor's backend there: GEMS_VENDOR is set to it where unset. Null where the manifest names none.
+    /// The vendor's backend there: `GEMS_VENDOR` is set to it where unset. Null where the manifest names none.
     pub vendor: Option<String>,
-    /// All backends: what GEMS_VENDOR may say. With each, the environment variable for which `FlagGems` takes it
-    /// whatever GEMS_VENDOR says, or null.
+    /// All backends: what `GEMS_VENDOR` may say. With each, the environment variable for which `FlagGems` takes it
+    /// whatever `GEMS_VENDOR` says, or null.
     pub backends: BTreeMap<String, Option<String>>,
 }
 

@@ -429,7 +429,7 @@ fn version(text: &str) -> Result<(), Complaint> {
             let message = format!("{text:?} is not how package indexes write this version (PEP 440)");
             Err(Complaint { message, nearest: Some(version.to_string()) })
         }
-        Err(error) => Err(Complaint::new(format!("{text:?} is no version (PEP 440): {error}"))),
+        Err(error) => Err(Complaint::new(format!("{text:?} is no version: {error}"))),
     }
 }
 

@@ -399,6 +399,6 @@ fn a_version_that_indexes_write_otherwise() {
         (flagtree, "{ name = \"flagtree\", version = \"v3.6\" }, { name = \"triton\", version = \"newest\" }"),
     ]), @r#"
     63:80: E-MAN-052: "v3.6" is not how package indexes write this version (PEP 440) (did you mean `3.6`?) ["v3.6"]
-    63:119: E-MAN-052: "newest" is no version (PEP 440): expected version to start with a number, but no leading ASCII digits were found ["newest"]
+    63:119: E-MAN-052: "newest" is no version: expected version to start with a number, but no leading ASCII digits were found ["newest"]
     "#);
 }

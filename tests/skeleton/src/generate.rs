@@ -153,7 +153,7 @@ fn programs(workshop: &mut Workshop, python: &Python, tree: &mut Tree) -> Result
     Ok(())
 }
 
-/// What the METADATA of torch 2.13.0, as PyPI has it, says of Triton.
+/// What the METADATA of torch 2.13.0, as `PyPI` has it, says of Triton.
 const TRITON: &str = "triton==3.7.1; platform_system == \"Linux\" and python_version < \"3.15\"";
 
 /// One build of torch: the stock one, or the fork of a recipe.
