@@ -49,6 +49,8 @@ pub struct Missing {
     pub core: String,
     /// The libraries that need it.
     pub needed_by: Vec<String>,
+    /// Not a function, so that no shim can stand in for it: data, or a symbol that does not say what it is.
+    pub data: bool,
 }
 
 /// Works out the gap.
@@ -101,6 +103,7 @@ pub fn core_gap(request: &GapRequest) -> Result<Gap, Error> {
             symbol: symbol.to_owned(),
             core: theirs.get(symbol).map(|there| there.library.clone()).unwrap_or_default(),
             needed_by: by.into_iter().map(str::to_owned).collect(),
+            data: theirs.get(symbol).is_some_and(|there| !there.function),
         };
         map.into_iter().map(one).collect()
     };
@@ -142,15 +145,18 @@ struct Definition {
     library: String,
     /// Size of an object; functions may differ.
     data: Option<u64>,
+    function: bool,
 }
 
 fn definitions<'a>(libraries: impl Iterator<Item = (&'a str, &'a Object)>) -> BTreeMap<String, Definition> {
     const OBJECT: u8 = 1;
+    const FUNCTIONS: [u8; 2] = [2, 10]; // STT_FUNC, STT_GNU_IFUNC
     let mut all = BTreeMap::new();
     for (name, object) in libraries {
         for export in object.symbols.exports() {
             let data = (export.kind == OBJECT).then_some(export.size);
-            all.entry(export.name).or_insert_with(|| Definition { library: name.to_owned(), data });
+            let function = FUNCTIONS.contains(&export.kind);
+            all.entry(export.name).or_insert_with(|| Definition { library: name.to_owned(), data, function });
         }
     }
     all

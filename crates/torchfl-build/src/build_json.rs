@@ -27,7 +27,7 @@ pub struct BuildJson {
     pub version: String,
     /// Whether the bundle was generated from a manifest and is nobody's real torch.
     pub skeleton: bool,
-    /// What made the wheel: `torchfl` and `rustc`, each with its version.
+    /// What made the wheel, each with its version: `torchfl` and `rustc`; where a shim is inside, `cc` and `ld`.
     pub tool: BTreeMap<String, String>,
     /// The files that the wheel is made of.
     pub inputs: Vec<Input>,

@@ -70,8 +70,16 @@ pub enum Error {
     AboveCeiling { library: String, version: String, file: String, ceiling: String },
     #[error("`{version}` is no version: {message}")]
     Version { version: String, message: String },
-    #[error("{manifest} asks for the shim {kind}, which this torchfl cannot generate")]
-    Shim { manifest: String, kind: String },
+    #[error("{soname} cannot be generated")]
+    Shim { soname: String, source: torchfl_shim::Error },
+    #[error("{soname} is to define what the stock core lacks, and no stock torch is given")]
+    ShimFront { soname: String },
+    #[error("{soname} is to be generated, and {torch} has it: {path}", torch = .torch.display())]
+    ShimThere { soname: String, torch: PathBuf, path: String },
+    #[error("{soname} would lack {}", .missing.join(", "))]
+    ShimLacks { soname: String, missing: Vec<String> },
+    #[error("{soname} cannot stand in for data: {}", .symbols.join(", "))]
+    ShimData { soname: String, symbols: Vec<String> },
     #[error("{dist} brings libraries, and the manifest does not say into which folder")]
     NoFolder { dist: String },
     #[error("--allow-unlicensed {part}: there is no such part")]
@@ -116,11 +124,16 @@ impl Error {
             Self::TwoFiles { .. } => "E-BLD-025",
             Self::TooLarge { .. } => "E-BLD-026",
             Self::FrontRelease { .. } => "E-BLD-027",
-            Self::Shim { .. } => "E-BLD-028",
+            Self::Shim { source: torchfl_shim::Error::Arch { .. }, .. } => "E-BLD-028",
+            Self::Shim { source, .. } => source.code(),
             Self::NoFolder { .. } => "E-BLD-029",
             Self::NoSuchPart { .. } => "E-BLD-030",
             Self::Special { .. } => "E-BLD-031",
             Self::Unsound { .. } => "E-BLD-032",
+            Self::ShimFront { .. } => "E-BLD-033",
+            Self::ShimThere { .. } => "E-BLD-034",
+            Self::ShimLacks { .. } => "E-BLD-035",
+            Self::ShimData { .. } => "E-BLD-036",
             Self::Audit(error) => error.code(),
         }
     }
@@ -185,7 +198,15 @@ impl Error {
                     "add its LICENSE to the input, or pass --allow-unlicensed {part} (recorded in the wheel)"
                 )
             }
-            Self::Shim { .. } => "take the [[shim]] out, if the bundle loads without it".into(),
+            Self::Shim { source, .. } => return source.hint(),
+            Self::ShimFront { .. } => "give --front the stock torch that the wheel will meet".into(),
+            Self::ShimThere { .. } => "take the [[shim]] out and bundle that one, or rename the shim".into(),
+            Self::ShimLacks { .. } => {
+                "add them to [[shim]] symbols, or leave it to the build: symbols = \"computed\"".into()
+            }
+            Self::ShimData { .. } => {
+                "a shim has functions only; `swap = \"core\"`, or a library that the vendor builds".into()
+            }
             Self::NoFolder { dist } => {
                 format!("say it: [[provided]] dist = \"{dist}\", dir = \"…\", below site-packages")
             }

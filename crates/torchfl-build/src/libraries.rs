@@ -12,12 +12,15 @@ use torchfl_manifest::Resolved;
 
 use crate::{Error, Tree};
 
+/// Where a library comes from that the build makes.
+pub const GENERATED: &str = "[[shim]]";
+
 /// A library of the bundle, as it will be.
 #[derive(Debug, Clone, Serialize)]
 pub struct Library {
     /// File name in the bundle.
     pub name: String,
-    /// The file it comes from, below the vendor's site-packages.
+    /// The file it comes from, below the vendor's site-packages; [`GENERATED`] for a shim.
     pub from: String,
     /// Size after the edit.
     pub bytes: u64,
@@ -116,7 +119,7 @@ fn one_of_each_file(chosen: &mut BTreeMap<String, String>, resolved: &Resolved, 
     }
 }
 
-fn origin(name: &str, torch: &Tree) -> Option<String> {
+pub(crate) fn origin(name: &str, torch: &Tree) -> Option<String> {
     ["torch/lib/", "torch.libs/"].iter().map(|folder| format!("{folder}{name}")).find(|path| torch.has(path))
 }
 
@@ -186,7 +189,7 @@ pub(crate) fn planned(name: &str, from: &str, file: Arc<FileAt>, edit: &Edit) ->
 }
 
 /// A process holds one library of a name: a second one would be ignored, or mixed in.
-fn one_of_each_name(libraries: &[Library]) -> Result<(), Error> {
+pub(crate) fn one_of_each_name(libraries: &[Library]) -> Result<(), Error> {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for library in libraries {
         if let Some(soname) = library.soname.as_deref()

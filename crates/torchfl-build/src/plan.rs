@@ -15,7 +15,7 @@ use crate::build_json::{BuildJson, Input};
 use crate::licences::{self, Licence};
 use crate::requires::{self, Wanted};
 use crate::steps::{self, Facts};
-use crate::{Error, Library, Proof, Tree, VersionPy, libraries, overlay, prove, tag, tree};
+use crate::{Error, Library, Proof, Shim, Tree, VersionPy, libraries, overlay, prove, shim, tag, tree};
 
 /// What to build.
 #[derive(Debug, Clone)]
@@ -56,6 +56,40 @@ pub struct Request {
     pub scratch: PathBuf,
     /// Threads that inflate.
     pub threads: usize,
+    /// The C compiler of shims; by default the usual one of the wheel's machine.
+    pub cc: Option<PathBuf>,
+}
+
+impl Request {
+    /// A build with nothing else said about it.
+    pub fn new(
+        manifest: Manifest,
+        manifest_text: (String, String),
+        torch: PathBuf,
+        scratch: PathBuf,
+    ) -> Self {
+        Self {
+            manifest,
+            manifest_text,
+            torch,
+            front: None,
+            plugin: None,
+            python: None,
+            sdk_root: None,
+            local: None,
+            post: None,
+            metadata_version: MetadataVersion::V2_4,
+            allow_unlicensed: Vec::new(),
+            with: Vec::new(),
+            sysroot: Vec::new(),
+            drivers: Vec::new(),
+            require_proof: false,
+            allow_unresolved: Vec::new(),
+            scratch,
+            threads: 1,
+            cc: None,
+        }
+    }
 }
 
 /// A decided build: what `--dry-run` prints and [`Plan::write`] carries out.
@@ -65,6 +99,8 @@ pub struct Plan {
     pub wheel: String,
     /// The bundle's libraries.
     pub libraries: Vec<Library>,
+    /// Those of them that are generated.
+    pub shims: Vec<Shim>,
     /// Headers and CMake files that lie over the stock ones, below site-packages.
     pub overlay: Vec<String>,
     /// `Requires-Dist` lines.
@@ -94,8 +130,22 @@ pub(crate) struct Parts {
     pub requires_python: Option<String>,
 }
 
-/// Decides a build.
-pub fn plan(request: &Request) -> Result<Plan, Error> {
+/// What a plan starts from: the manifest for this torch, and the files that it names.
+pub(crate) struct Start {
+    pub torch: Arc<Tree>,
+    pub version: VersionPy,
+    pub python: String,
+    pub resolved: Resolved,
+    pub front: Option<Tree>,
+    pub edit: Edit,
+    /// Names and origins of the bundle's libraries.
+    pub chosen: BTreeMap<String, String>,
+    pub libraries: Vec<Library>,
+    pub plugin: Option<Library>,
+}
+
+/// Reads what a build is made of.
+pub(crate) fn start(request: &Request) -> Result<Start, Error> {
     let torch = Arc::new(Tree::open(&request.torch)?);
     let version = VersionPy::of(&torch)?;
     let python = python(request, &torch)?;
@@ -117,7 +167,20 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let chosen = libraries::select(&resolved, &torch)?;
     let libraries = libraries::prepare(&chosen, &torch, &edit, &request.scratch, request.threads)?;
     let plugin = request.plugin.as_deref().map(|path| plugin(path, &resolved)).transpose()?;
+    Ok(Start { torch, version, python, resolved, front, edit, chosen, libraries, plugin })
+}
+
+/// Decides a build.
+pub fn plan(request: &Request) -> Result<Plan, Error> {
+    let start = start(request)?;
+    let (shims, mut notes) = shim::resolve(request, &start)?;
+    let generated = shim::libraries(&shims, request, &start)?;
+    let Start { torch, version, python, resolved, front, chosen, mut libraries, plugin, .. } = start;
     opened_from_front(&resolved, front.as_ref())?;
+    libraries.extend(generated.libraries);
+    libraries.sort_by(|one, other| one.name.cmp(&other.name));
+    libraries::one_of_each_name(&libraries)?;
+    notes.splice(0..0, self::notes(request));
 
     let bound = libraries.iter().chain(&plugin).any(|l| l.python);
     let with_plugin: Vec<Library> = libraries.iter().chain(&plugin).cloned().collect();
@@ -145,6 +208,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
         overlay: !overlay.is_empty(),
         inputs,
         allowed,
+        compiler: generated.compiler.as_ref(),
     })?;
     let mut lines = vec![format!("torch=={}", resolved.torch.release)];
     lines.extend(requires.into_values().flatten());
@@ -157,7 +221,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
         requires: lines,
         licences: licence_files.iter().map(|l| l.to.clone()).collect(),
         build_json,
-        notes: notes(request),
+        notes,
         proof: Proof::default(),
         parts: Parts {
             name,
@@ -174,6 +238,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
             torch,
         },
         libraries,
+        shims,
     };
     prove::prove(&mut plan, request)?;
     Ok(plan)
@@ -228,10 +293,6 @@ fn fits(resolved: &Resolved, torch: &Tree, version: &VersionPy) -> Result<(), Er
 
 /// Refuses what the manifest asks for and this packager does not do yet: a wheel without it would not load.
 fn served(resolved: &Resolved) -> Result<(), Error> {
-    if let Some(shim) = resolved.shims.first() {
-        let kind = shim.kind.as_str().to_owned();
-        return Err(Error::Shim { manifest: resolved.name.clone(), kind });
-    }
     match resolved.provided.iter().find(|provided| provided.dir.is_none()) {
         None => Ok(()),
         Some(provided) => Err(Error::NoFolder { dist: provided.dist.clone() }),

@@ -21,6 +21,8 @@ pub(crate) struct Facts<'a> {
     pub overlay: bool,
     pub inputs: Vec<Input>,
     pub allowed: Vec<String>,
+    /// The compiler of the shims, if there are any.
+    pub compiler: Option<&'a torchfl_shim::Compiler>,
 }
 
 /// The bootstrap's steps.
@@ -41,8 +43,9 @@ pub(crate) fn resolve(from: Facts<'_>) -> Result<BuildJson, Error> {
         ("TORCH_EXTENSIONS_DIR", "extensions"),
         ("TRITON_CACHE_DIR", "triton"),
     ];
-    let owned =
-        |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let owned = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    };
     Ok(BuildJson {
         schema: SCHEMA,
         vendor: resolved.vendor.clone(),
@@ -54,7 +57,14 @@ pub(crate) fn resolve(from: Facts<'_>) -> Result<BuildJson, Error> {
         skeleton: version
             .get("__version__")
             .is_some_and(|v| v.split(['+', '.']).any(|part| part == "skeleton")),
-        tool: owned(&[("torchfl", env!("CARGO_PKG_VERSION")), ("rustc", package::RUSTC)]),
+        tool: owned(&[("torchfl", env!("CARGO_PKG_VERSION")), ("rustc", package::RUSTC)])
+            .into_iter()
+            .chain(
+                from.compiler.iter().flat_map(|cc| {
+                    [("cc".to_owned(), cc.version.clone()), ("ld".to_owned(), cc.linker.clone())]
+                }),
+            )
+            .collect(),
         inputs: from.inputs,
         torch: build_json::Torch {
             release: resolved.torch.release.clone(),

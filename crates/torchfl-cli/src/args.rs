@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Why(Why),
     /// Say what of a fork's core the stock core lacks
     CoreGap(CoreGap),
+    /// Generate the libraries of a manifest's [[shim]] alone, to look at them
+    Shim(Shim),
     /// Keep what a machine's libraries export in one small file, to audit wheels without the machine
     Snapshot(Snapshot),
     /// Show what an ELF file or a wheel says of itself
@@ -104,6 +106,9 @@ pub(crate) struct Build {
     /// Let a part without a licence file through; recorded in the wheel
     #[arg(long, value_name = "NAME", help_heading = "What to build")]
     pub allow_unlicensed: Vec<String>,
+    /// The C compiler that makes shims: one program, for the machine of the wheel [default: $CC, else cc, or ARCH-linux-gnu-gcc where that is another machine]
+    #[arg(long, value_name = "PROGRAM", env = "CC", hide_env = true, help_heading = "What to build")]
+    pub cc: Option<PathBuf>,
     /// Threads that compress; the wheel's bytes do not depend on it [default: all processors, 16 at most]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -190,6 +195,33 @@ pub(crate) struct CoreGap {
     /// Threads that read [default: all processors, 16 at most]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Shim {
+    #[command(flatten)]
+    pub which: Which,
+    /// The vendor's torch: a wheel file, or the site-packages folder it is installed in
+    #[arg(long, value_name = "WHEEL|DIR")]
+    pub torch: PathBuf,
+    /// The stock torch that the wheel will meet; a core gap needs it
+    #[arg(long, value_name = "WHEEL|DIR")]
+    pub front: Option<PathBuf>,
+    /// The plugin's library, which may want symbols too
+    #[arg(long, value_name = "SO")]
+    pub plugin: Option<PathBuf>,
+    /// The Python to build for; by default the one that the vendor's torch was built for
+    #[arg(long, value_name = "TAG")]
+    pub python: Option<String>,
+    /// Where the vendor's SDK lies on the target machine; by default the manifest's first path
+    #[arg(long, value_name = "DIR")]
+    pub sdk_root: Option<PathBuf>,
+    /// The C compiler: one program, for the machine of the wheel [default: $CC, else cc, or ARCH-linux-gnu-gcc where that is another machine]
+    #[arg(long, value_name = "PROGRAM", env = "CC", hide_env = true)]
+    pub cc: Option<PathBuf>,
+    /// The folder for the libraries and what each is made of: SONAME, SONAME.c, SONAME.map; without one the C is printed
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

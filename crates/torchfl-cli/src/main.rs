@@ -42,6 +42,7 @@ fn run(command: Command, screen: &Screen) -> Result<Outcome, Failure> {
         Command::Audit(args) => commands::audit::run(args, screen),
         Command::Why(args) => commands::why::run(args, screen),
         Command::CoreGap(args) => commands::core_gap::run(args, screen),
+        Command::Shim(args) => commands::shim::run(args, screen),
         Command::Snapshot(args) => commands::snapshot::run(args, screen),
         Command::Inspect(args) => commands::inspect::run(&args, screen),
         Command::Patch(args) => commands::patch::run(args, screen),

@@ -42,10 +42,11 @@ impl Error {
             Self::Io(_) | Self::Name { .. } => return None,
             Self::Arch { .. } => "those for x86_64 and aarch64 can".to_owned(),
             Self::NoCompiler { arch, .. } | Self::Machine { wanted: arch, .. } => {
-                format!(
-                    "install gcc for {arch} (Debian: gcc-{}-linux-gnu), or name a compiler: --cc PROGRAM",
-                    arch.replace('_', "-")
-                )
+                let package = match arch.as_str() {
+                    own if own == std::env::consts::ARCH => "gcc".to_owned(),
+                    other => format!("gcc for {other} (Debian: gcc-{}-linux-gnu)", other.replace('_', "-")),
+                };
+                format!("install {package}, or name a compiler: --cc PROGRAM")
             }
             Self::Odd { .. } | Self::Compile { .. } => {
                 "gcc and clang are known to do; name one: --cc PROGRAM".to_owned()

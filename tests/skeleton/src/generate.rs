@@ -11,7 +11,7 @@ use crate::Error;
 use crate::compile::{Library, Search, Workshop, ident};
 use crate::pack::{Dist, Tree};
 use crate::python::Python;
-use crate::recipe::{Provided, Recipe};
+use crate::recipe::{Forwarder, Provided, Recipe};
 use crate::template::{self, fill};
 use crate::torch;
 
@@ -89,6 +89,15 @@ fn stub(name: &str) -> Library {
     stub
 }
 
+/// A library that the fork was linked against, and that is nowhere: all its symbols have one version.
+fn unfindable(forwarder: &Forwarder) -> Library {
+    let own = ident(&forwarder.soname);
+    let mut library = Library::new(&forwarder.soname, "stub.c");
+    let symbols = [format!("{own}_build"), format!("{own}_launch"), "torch_build".to_owned()];
+    library.versions = vec![(forwarder.version.clone(), symbols.to_vec())];
+    library
+}
+
 /// What the vendor's libraries find on a target machine.
 struct Runtime {
     /// The folder of the SDK's or the driver's libraries.
@@ -103,7 +112,11 @@ fn runtime(recipe: &Recipe, python: &Python, out_dir: &Path) -> Result<Runtime, 
     let mut workshop = Workshop::open(&python.include)?;
     let mut stubs = Vec::new();
     let mut compile = |name: &str| -> Result<Vec<u8>, Error> {
-        let library = stub(name);
+        let mut library = stub(name);
+        if let Some(forwarder) = recipe.forwarders.iter().find(|forwarder| forwarder.to == name) {
+            library.versions.clear();
+            library = library.define(&format!("-DALSO={}", ident(&forwarder.soname)));
+        }
         let bytes = workshop.library(&library, &recipe.vendor)?;
         stubs.push(library);
         Ok(bytes)
@@ -120,7 +133,6 @@ fn runtime(recipe: &Recipe, python: &Python, out_dir: &Path) -> Result<Runtime, 
         tree.add(format!("{root}/LICENSE"), fill(template::LICENSE, &[("WHAT", "an SDK")]));
     }
     tree.write_to(out_dir)?;
-
     let mut wheels = Vec::new();
     for provided in &recipe.provided {
         let mut tree = Tree::default();
@@ -137,6 +149,7 @@ fn runtime(recipe: &Recipe, python: &Python, out_dir: &Path) -> Result<Runtime, 
         };
         wheels.push(dist.write(tree, &out_dir.join("provided"))?);
     }
+    stubs.extend(recipe.forwarders.iter().map(unfindable));
     Ok(Runtime { folder, wheels, stubs })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
-use torchfl_manifest::{Glob, Manifest, Root, Spanned, Supplier, Swap};
+use torchfl_manifest::{Glob, Manifest, Root, Shim, ShimKind, Spanned, Supplier, Swap};
 use torchfl_wheel::escape_name;
 
 /// The vendor that is made up.
@@ -56,6 +56,21 @@ pub(crate) struct Recipe {
     pub(crate) provided: Vec<Provided>,
     /// Whether the METADATA of the vendor's torch pins Triton.
     pub(crate) pins_triton: bool,
+    /// Libraries that the fork asks for and nobody has: the build generates them.
+    pub(crate) forwarders: Vec<Forwarder>,
+    /// Whether the fork's core has symbols of its own that a shim is to stand in for.
+    pub(crate) gap: bool,
+}
+
+/// What a versioned forwarder stands for.
+#[derive(Debug, Clone)]
+pub(crate) struct Forwarder {
+    /// What the fork was linked against.
+    pub(crate) soname: String,
+    /// The version of its symbols.
+    pub(crate) version: String,
+    /// The library that has them, under no version.
+    pub(crate) to: String,
 }
 
 impl Provided {
@@ -72,6 +87,16 @@ impl Provided {
             dir: provided.dir.as_ref().map_or_else(|| escape_name(&provided.dist), ToString::to_string),
             libraries: strings(provided.libraries.iter()),
         }
+    }
+}
+
+impl Forwarder {
+    fn of(shim: &Shim) -> Option<Forwarder> {
+        Some(Forwarder {
+            soname: shim.soname.to_string(),
+            version: shim.version.as_ref()?.to_string(),
+            to: shim.forward_to.as_ref()?.to_string(),
+        })
     }
 }
 
@@ -177,6 +202,8 @@ impl Recipe {
             sdk: None,
             provided: manifest.provided.iter().map(|provided| Provided::of(provided, &sdk_version)).collect(),
             pins_triton: pins_triton(manifest),
+            forwarders: manifest.shim.iter().filter_map(Forwarder::of).collect(),
+            gap: manifest.shim.iter().any(|shim| *shim.kind == ShimKind::CoreGap),
             sdk_version,
             vendor,
         };

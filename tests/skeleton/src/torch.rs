@@ -71,6 +71,9 @@ pub(crate) fn fork(recipe: &Recipe) -> Vec<(String, Library)> {
                 if recipe.swap == Swap::Core {
                     library = library.define("-DFORK");
                 }
+                if recipe.gap {
+                    library = library.define("-DGAP");
+                }
             }
             // libtorch leads to the device's library, as in any CUDA torch: so that one comes first.
             "libtorch.so" => {
@@ -138,6 +141,10 @@ fn device_libraries(recipe: &Recipe, before_main: &[&str]) -> Vec<Library> {
         if recipe.swap == Swap::Core {
             main = main.define("-DFORK");
         }
+        if recipe.gap {
+            main = main.define("-DGAP");
+        }
+        let main = forwarded(recipe, main);
         let main = main.needs(&recipe.c10().into_iter().collect::<Vec<_>>());
         main.needs(&["libtorch_cpu.so", "libc10.so"]).needs(before_main).needs(&provided(recipe))
     });
@@ -165,6 +172,14 @@ fn device(recipe: &Recipe, name: &str) -> Library {
 fn with_host(recipe: &Recipe, library: Library) -> Library {
     let mut library = library.needs(&recipe.linked);
     library.uses.extend(recipe.linked.iter().map(|name| format!("{}_launch", ident(name))));
+    library
+}
+
+/// Linked against what the SDK has under another name only.
+fn forwarded(recipe: &Recipe, library: Library) -> Library {
+    let sonames: Vec<&str> = recipe.forwarders.iter().map(|forwarder| forwarder.soname.as_str()).collect();
+    let mut library = library.needs(&sonames);
+    library.uses.extend(sonames.iter().map(|name| format!("{}_launch", ident(name))));
     library
 }
 

@@ -33,6 +33,11 @@ int JOIN(NAME, _uses)(void) {
   return answered;
 }
 
+/* What a fork's core has that its device library needs and the stock core lacks, where a shim fills that gap:
+ * at::autocast::is_fork_enabled() and at::autocast::set_fork_enabled(bool). */
+int at_is_fork_enabled(void) __asm__("_ZN2at8autocast15is_fork_enabledEv");
+void at_set_fork_enabled(int enabled) __asm__("_ZN2at8autocast16set_fork_enabledEb");
+
 /* Kernels by operator and dispatch key, and the device hooks; libc10 keeps both. */
 void c10_register_kernel(const char *op, const char *key);
 int c10_has_kernel(const char *op, const char *key);

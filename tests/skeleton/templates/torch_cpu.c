@@ -22,6 +22,12 @@ const char *at_device_hooks(void) {
 double at_add(double a, double b) { return a + b; }
 int at_get_num_threads(void) { return omp_get_max_threads(); }
 
+#ifdef GAP
+static int fork_enabled;
+int at_is_fork_enabled(void) { return fork_enabled; }
+void at_set_fork_enabled(int enabled) { fork_enabled = enabled; }
+#endif
+
 #ifdef FORK
 /* What only the fork's core exports: its device libraries need it, so they cannot run on a stock core. */
 int at_fork_autocast(void) { return 1; }

@@ -387,6 +387,12 @@ fn every_embedded_manifest_has_a_skeleton_whose_own_torch_imports() {
         let lib = bundle.search_path.iter().find_map(|entry| entry.strip_prefix("{sdk}/"));
         let sdk = made.generated.sdk_root.as_ref().zip(lib).map(|(root, lib)| root.join(lib));
         let (vendor, key) = (&made.generated.vendor, &made.generated.key);
+        // A fork that asks for a library that nobody has waits for the one that the build generates.
+        if let Some(shim) = manifest.shim.iter().find(|shim| shim.forward_to.is_some()) {
+            let said = Env::with(&wheels).run(BUILDS, sdk.as_deref());
+            assert!(said.contains(&format!("{}: cannot open shared object", shim.soname)), "{name}: {said}");
+            continue;
+        }
         assert_eq!(Env::with(&wheels).run(BUILDS, sdk.as_deref()), format!("['{vendor}'] {key}"), "{name}");
     }
 }

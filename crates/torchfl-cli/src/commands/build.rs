@@ -10,7 +10,7 @@ use torchfl_wheel::{Options, ZipWriter};
 
 use crate::Outcome;
 use crate::args::{Build, Compression, MetadataVersion};
-use crate::commands::{audit, vendor};
+use crate::commands::{audit, shim, vendor};
 use crate::draft::{Draft, Existing, check_replaceable};
 use crate::report::Failure;
 use crate::screen::{Screen, megabytes};
@@ -44,6 +44,7 @@ pub(crate) fn run(args: Build, screen: &Screen) -> Result<Outcome, Failure> {
         allow_unresolved: args.allow_unresolved,
         scratch,
         threads,
+        cc: args.cc,
     };
     let spinner = screen.spinner("reading the vendor's torch and proving that it will load");
     let plan = torchfl_build::plan(&request);
@@ -148,6 +149,10 @@ fn describe(plan: &Plan) -> String {
     if let Some(library) = plan.libraries.first() {
         let _ = writeln!(text, "\nsearch path ({}): {}", library.tag, library.search_path);
     }
+    if !plan.shims.is_empty() {
+        text += "\ngenerated:\n";
+        plan.shims.iter().for_each(|shim| text += &shim::line(shim));
+    }
     text += "\nopened at import, in this order:\n";
     for open in &plan.build_json.open {
         let from = match open.from {
@@ -182,6 +187,7 @@ fn table<'a>(libraries: impl Iterator<Item = &'a torchfl_build::Library>) -> Str
     let mut text = String::new();
     for library in libraries {
         let how = match library.how {
+            _ if library.from == torchfl_build::GENERATED => "generated",
             torchfl_elf::How::Unchanged => "unchanged",
             torchfl_elf::How::InPlace => "in place",
             torchfl_elf::How::Appended => "appended",

@@ -52,8 +52,15 @@ fn symbols(heading: &str, symbols: &[Missing], text: &mut String) {
 
 fn conclusion(gap: &Gap) -> String {
     let resized = gap.resized.len();
+    let data = gap.missing.iter().filter(|missing| missing.data).count();
     if is_empty(gap) {
         "swap = \"extra\" is enough: the stock core has all that the vendor's own libraries need".to_owned()
+    } else if data > 0 {
+        // A shim defines functions: data would need its content and its place in the core.
+        format!(
+            "swap = \"core\" is needed: {} no function, which no shim can give",
+            if data == 1 { "1 symbol is".to_owned() } else { format!("{data} symbols are") }
+        )
     } else if resized == 0 {
         let shim = number(gap.missing.len(), "symbol");
         format!("swap = \"core\" is needed, or a core-gap shim of {shim}")

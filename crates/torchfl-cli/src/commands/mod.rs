@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod core_gap;
 pub(crate) mod inspect;
 pub(crate) mod patch;
+pub(crate) mod shim;
 pub(crate) mod site;
 pub(crate) mod snapshot;
 pub(crate) mod vendor;

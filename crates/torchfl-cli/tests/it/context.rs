@@ -141,7 +141,7 @@ impl Context {
         let words = words.replace("{sdk}", "sk/opt/sim");
         let mut command = Command::new(env!("CARGO_BIN_EXE_torchfl"));
         command.args(words.split_whitespace()).current_dir(self.dir.path());
-        for name in ["PYTHONPATH", "PYTHONHOME", "FORCE_COLOR", "CLICOLOR_FORCE"] {
+        for name in ["PYTHONPATH", "PYTHONHOME", "FORCE_COLOR", "CLICOLOR_FORCE", "CC"] {
             command.env_remove(name);
         }
         command.env("NO_COLOR", "1").env("COLUMNS", "100");

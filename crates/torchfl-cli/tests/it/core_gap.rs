@@ -91,6 +91,11 @@ fn a_plugin_that_needs_the_forks_core() {
     swap = "core" is needed: 1 symbol has another size, which no shim can give
     --- stderr
     "#);
+    context.write("core.c", "int c10_names[9];");
+    cc(&context, &["core.c", "-o", "stock/torch/lib/libtorch_cpu.so", "-Wl,-soname,libtorch_cpu.so"]);
+    let text = context.run(&format!("{words} --plugin plugin.so"));
+    let conclusion = "swap = \"core\" is needed: 1 symbol is no function, which no shim can give";
+    assert!(text.contains(conclusion), "{text}");
 }
 
 fn cc(context: &Context, words: &[&str]) {
@@ -126,7 +131,8 @@ fn json_is_the_gap() {
           "core": "libtorch_cpu.so",
           "needed_by": [
             "libtorch_sim.so"
-          ]
+          ],
+          "data": false
         }
       ],
       "resized": []

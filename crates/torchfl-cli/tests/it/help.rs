@@ -17,6 +17,7 @@ fn no_command() {
       audit       Judge a wheel before it ships: will it load, beside this torch, on that machine?
       why         Say why a library is found where it is, or what a symbol is bound to
       core-gap    Say what of a fork's core the stock core lacks
+      shim        Generate the libraries of a manifest's [[shim]] alone, to look at them
       snapshot    Keep what a machine's libraries export in one small file, to audit wheels without the
                   machine
       inspect     Show what an ELF file or a wheel says of itself
@@ -51,6 +52,7 @@ fn torchfl() {
       audit       Judge a wheel before it ships: will it load, beside this torch, on that machine?
       why         Say why a library is found where it is, or what a symbol is bound to
       core-gap    Say what of a fork's core the stock core lacks
+      shim        Generate the libraries of a manifest's [[shim]] alone, to look at them
       snapshot    Keep what a machine's libraries export in one small file, to audit wheels without the
                   machine
       inspect     Show what an ELF file or a wheel says of itself
@@ -131,6 +133,9 @@ fn build() {
               2.4]
           --allow-unlicensed <NAME>
               Let a part without a licence file through; recorded in the wheel
+          --cc <PROGRAM>
+              The C compiler that makes shims: one program, for the machine of the wheel [default: $CC,
+              else cc, or ARCH-linux-gnu-gcc where that is another machine]
 
     What to prove it with:
           --with <WHEEL|DIR>         What is installed beside the wheel, as wheels or site-packages

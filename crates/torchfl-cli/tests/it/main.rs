@@ -2,7 +2,7 @@
 //!
 //! Where a torch is needed it is that of the sample vendor, generated once for all tests.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod audit;
 mod audit_faults;
@@ -18,6 +18,7 @@ mod options;
 mod patch;
 mod refusals;
 mod reproducible;
+mod shim;
 mod site;
 mod snapshot;
 mod special;

@@ -1,4 +1,4 @@
-//! A machine to run on: this one, and AArch64 by qemu.
+//! A machine to run on: this one, and `AArch64` by qemu.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -60,7 +60,7 @@ pub(crate) struct Rig {
     runner: Vec<String>,
 }
 
-/// This machine, and AArch64 where its compiler and an emulator are.
+/// This machine, and `AArch64` where its compiler and an emulator are.
 pub(crate) fn rigs() -> Vec<Rig> {
     let mut rigs = vec![Rig::new(own(), Vec::new()).unwrap()];
     if own() != Arch::Aarch64 {
