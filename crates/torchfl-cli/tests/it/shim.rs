@@ -22,8 +22,8 @@ fn vendor(name: &str, text: &str, edits: &[(&str, &str)]) -> (Context, String) {
     context.write("m.toml", &text);
     let made = skeleton(name);
     for folder in ["vendor", "stock", "opt"] {
-        let link = context.path(folder);
-        std::os::unix::fs::symlink(made.join(folder), link).unwrap();
+        let there = context.path(folder);
+        std::os::unix::fs::symlink(made.join(folder), there).unwrap();
     }
     let wheel = |folder: &str| {
         let path = wheel_in(&context.path(folder));
