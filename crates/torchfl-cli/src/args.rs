@@ -27,6 +27,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Write a vendor's wheel
     Build(Build),
+    /// Get what a vendor's build starts from, or say who has it
+    Fetch(Fetch),
     /// Judge a wheel before it ships: will it load, beside this torch, on that machine?
     Audit(Audit),
     /// Say why a library is found where it is, or what a symbol is bound to
@@ -121,6 +123,72 @@ pub(crate) struct Build {
     /// Print the plan, and write nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Fetch {
+    #[command(flatten)]
+    pub which: Which,
+    /// Only the inputs of this role: torch, front, with, sdk [default: all]
+    #[arg(long, value_name = "ROLE")]
+    pub role: Vec<Role>,
+    /// The Python to build for; by default the manifest's, where it offers one
+    #[arg(long, value_name = "TAG")]
+    pub python: Option<String>,
+    /// The processor to build for; by default the manifest's, where it offers one, else this machine's
+    #[arg(long, value_name = "ARCH")]
+    pub arch: Option<String>,
+    /// The folder that files appear in
+    #[arg(long, value_name = "DIR", default_value = "inputs")]
+    pub dest: PathBuf,
+    /// Where files may be: a folder, or an address (https, http, file) that has them under their names; the earlier
+    /// one is asked first
+    #[arg(long, value_name = "URL|DIR")]
+    pub mirror: Vec<String>,
+    /// A sum that the manifest does not have, or another one: of a role, a package or a file
+    #[arg(long, value_name = "NAME=SUM")]
+    pub sha256: Vec<String>,
+    /// Take what comes, where nobody says its sum: a role, a package or a file
+    #[arg(long, value_name = "NAME")]
+    pub allow_unhashed: Vec<String>,
+    /// Do not touch the network: what is in DIR and in folders counts
+    #[arg(long)]
+    pub offline: bool,
+    /// Say what is there and where the rest would be asked for, and bring nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Who asks a package index [default: pip, or uv where there is no pip]
+    #[arg(long, value_enum, help_heading = "How to get there")]
+    pub installer: Option<InstallerName>,
+    /// The Python whose pip is run
+    #[arg(long, value_name = "PY", default_value = "python3", help_heading = "How to get there")]
+    pub interpreter: PathBuf,
+    /// The package index, in place of the one that pip is set up with
+    #[arg(long, value_name = "URL", help_heading = "How to get there")]
+    pub index_url: Option<String>,
+    /// Certificates that are trusted beside the system's, in PEM
+    #[arg(long, value_name = "FILE", help_heading = "How to get there")]
+    pub ca_file: Option<PathBuf>,
+    /// How often a file is tried again without having come further
+    #[arg(long, value_name = "N", default_value_t = 4, help_heading = "How to get there")]
+    pub retries: u32,
+    /// Seconds that a connection may take, and that a server may send nothing
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600), help_heading = "How to get there")]
+    pub timeout: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    Torch,
+    Front,
+    With,
+    Sdk,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InstallerName {
+    Pip,
+    Uv,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
 fn run(command: Command, screen: &Screen) -> Result<Outcome, Failure> {
     match command {
         Command::Build(args) => commands::build::run(args, screen),
+        Command::Fetch(args) => commands::fetch::run(&args, screen),
         Command::Audit(args) => commands::audit::run(args, screen),
         Command::Why(args) => commands::why::run(args, screen),
         Command::CoreGap(args) => commands::core_gap::run(args, screen),

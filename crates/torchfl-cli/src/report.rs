@@ -113,6 +113,7 @@ failures!(
     torchfl_audit::Error,
     torchfl_build::Error,
     torchfl_elf::Error,
+    torchfl_fetch::Error,
     torchfl_loader::Error,
     torchfl_site::Error,
     torchfl_wheel::Error
@@ -139,6 +140,14 @@ pub(crate) enum Error {
     Places { places: usize, folders: usize },
     #[error("no library in {folders}")]
     NoLibrary { folders: String },
+    #[error("the manifest offers several of {what}: {offered}")]
+    Choose { what: &'static str, option: &'static str, offered: String },
+    #[error("{option} {given}: {why}")]
+    Option { option: &'static str, given: String, why: String },
+    #[error("the manifest names no input{role}")]
+    NoInput { role: String },
+    #[error("{path}: its logins cannot be read", path = .path.display())]
+    Netrc { path: PathBuf, source: torchfl_fetch::Error },
 }
 
 impl Error {
@@ -153,6 +162,10 @@ impl Error {
             Self::More { .. } => "E-CLI-007",
             Self::Places { .. } => "E-CLI-008",
             Self::NoLibrary { .. } => "E-CLI-009",
+            Self::Choose { .. } => "E-CLI-010",
+            Self::Option { .. } => "E-CLI-011",
+            Self::NoInput { .. } => "E-CLI-012",
+            Self::Netrc { .. } => "E-CLI-013",
         }
     }
 
@@ -177,6 +190,14 @@ impl Error {
             Self::Neither { .. } => "name a shared library, a program, or a .whl file",
             Self::Places { .. } => "give it once for each folder, in their order, or not at all",
             Self::NoLibrary { .. } => "name the folders that the SDK's or the system's libraries are in",
+            Self::Choose { option, .. } => return Some(format!("say which: {option}")),
+            Self::Option { .. } => {
+                "NAME is a role, a package or a file's name; SUM has 64 hexadecimal digits"
+            }
+            Self::NoInput { .. } => "`torchfl vendor show` prints its inputs; an [[input]] names one",
+            Self::Netrc { .. } => {
+                "write `machine HOST login NAME password WORD`, or name another file in NETRC"
+            }
         };
         Some(hint.to_owned())
     }

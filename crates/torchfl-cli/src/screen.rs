@@ -64,6 +64,18 @@ impl Screen {
         bar
     }
 
+    /// A bar over a file that comes; a sign of life where its size is not known. Silent when stderr is no terminal.
+    pub(crate) fn transfer(&self, name: &str, total: Option<u64>) -> ProgressBar {
+        if total.is_some() {
+            let bar = self.bytes("", total.unwrap_or_default());
+            bar.set_message(name.to_owned());
+            return bar;
+        }
+        let bar = self.spinner("");
+        bar.set_message(name.to_owned());
+        bar
+    }
+
     /// A sign of life for work of unknown length.
     pub(crate) fn spinner(&self, what: &'static str) -> ProgressBar {
         let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };

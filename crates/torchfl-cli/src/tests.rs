@@ -18,7 +18,7 @@ const EXIT_CODES: &str = "\
 | code | meaning |
 |---|---|
 | 0 | Done. |
-| 1 | The thing asked about is not right: `torchfl audit` has errors, `torchfl vendor check` findings, `torchfl core-gap` a gap, `torchfl snapshot diff` something that is gone. |
+| 1 | The thing asked about is not right: `torchfl audit` has errors, `torchfl fetch` a file that is missing or wrong, `torchfl vendor check` findings, `torchfl core-gap` a gap, `torchfl snapshot diff` something that is gone. |
 | 2 | It could not be done, or the command line is wrong. |
 
 Data goes to stdout; messages, progress and errors go to stderr. With `--json` an error is also an object on stdout:
@@ -193,7 +193,9 @@ fn reference_of_the_errors_has_no_drift() {
     for folder in ["crates", "wheels/torch_fl"] {
         codes(&root.join(folder), &mut used);
     }
-    for kind in ["E-AUD", "E-BLD", "E-BOOT", "E-CLI", "E-ELF", "E-LDR", "E-MAN", "E-SHM", "E-SITE", "E-WHL"] {
+    for kind in
+        ["E-AUD", "E-BLD", "E-BOOT", "E-CLI", "E-ELF", "E-FET", "E-LDR", "E-MAN", "E-SHM", "E-SITE", "E-WHL"]
+    {
         assert!(used.iter().any(|code| code.starts_with(kind)), "no source names a code {kind}-…");
     }
     let page = fs_err::read_to_string(format!("{DOCS}/errors.md")).unwrap_or_default();

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod build;
 pub(crate) mod core_gap;
+pub(crate) mod fetch;
 pub(crate) mod inspect;
 pub(crate) mod patch;
 pub(crate) mod shim;

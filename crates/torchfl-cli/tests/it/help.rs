@@ -14,6 +14,7 @@ fn no_command() {
 
     Commands:
       build       Write a vendor's wheel
+      fetch       Get what a vendor's build starts from, or say who has it
       audit       Judge a wheel before it ships: will it load, beside this torch, on that machine?
       why         Say why a library is found where it is, or what a symbol is bound to
       core-gap    Say what of a fork's core the stock core lacks
@@ -49,6 +50,7 @@ fn torchfl() {
 
     Commands:
       build       Write a vendor's wheel
+      fetch       Get what a vendor's build starts from, or say who has it
       audit       Judge a wheel before it ships: will it load, beside this torch, on that machine?
       why         Say why a library is found where it is, or what a symbol is bound to
       core-gap    Say what of a fork's core the stock core lacks
@@ -144,6 +146,54 @@ fn build() {
                                      and the platform tag say
           --require-proof            Refuse what would be taken on somebody's word
           --allow-unresolved <NAME>  Let a symbol or library stay unresolved; recorded in the wheel
+    --- stderr
+    ");
+}
+
+#[test]
+fn fetch() {
+    insta::assert_snapshot!(Context::new().run("fetch --help"), @r"
+    exit: 0
+    --- stdout
+    Get what a vendor's build starts from, or say who has it
+
+    Usage: torchfl fetch [OPTIONS] <VENDOR|--manifest <FILE>>
+
+    Arguments:
+      [VENDOR]  A built-in vendor, as `torchfl vendor list` shows them
+
+    Options:
+          --json                   Print data as JSON on stdout, errors too
+          --manifest <FILE>        A manifest of your own
+      -q, --quiet                  Print nothing but errors on stderr
+          --role <ROLE>            Only the inputs of this role: torch, front, with, sdk [default: all]
+                                   [possible values: torch, front, with, sdk]
+          --python <TAG>           The Python to build for; by default the manifest's, where it offers
+                                   one
+          --arch <ARCH>            The processor to build for; by default the manifest's, where it
+                                   offers one, else this machine's
+          --dest <DIR>             The folder that files appear in [default: inputs]
+          --mirror <URL|DIR>       Where files may be: a folder, or an address (https, http, file) that
+                                   has them under their names; the earlier one is asked first
+          --sha256 <NAME=SUM>      A sum that the manifest does not have, or another one: of a role, a
+                                   package or a file
+          --allow-unhashed <NAME>  Take what comes, where nobody says its sum: a role, a package or a
+                                   file
+          --offline                Do not touch the network: what is in DIR and in folders counts
+          --dry-run                Say what is there and where the rest would be asked for, and bring
+                                   nothing
+      -h, --help                   Print help
+
+    How to get there:
+          --installer <INSTALLER>  Who asks a package index [default: pip, or uv where there is no pip]
+                                   [possible values: pip, uv]
+          --interpreter <PY>       The Python whose pip is run [default: python3]
+          --index-url <URL>        The package index, in place of the one that pip is set up with
+          --ca-file <FILE>         Certificates that are trusted beside the system's, in PEM
+          --retries <N>            How often a file is tried again without having come further [default:
+                                   4]
+          --timeout <SECONDS>      Seconds that a connection may take, and that a server may send
+                                   nothing [default: 30]
     --- stderr
     ");
 }

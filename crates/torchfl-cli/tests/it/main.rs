@@ -11,6 +11,7 @@ mod context;
 mod core_gap;
 mod disk;
 mod extra;
+mod fetch;
 mod folder;
 mod help;
 mod inspect;
