@@ -5,7 +5,10 @@ use torchfl_wheel::Sha256;
 
 /// A file that came, and is another one.
 #[derive(Debug, thiserror::Error)]
-#[error("{name} from {origin} is another file: sha256 {found}{}, and {expected} is expected{note}", size(*.bytes))]
+#[error(
+    "{name} from {origin} is another file: sha256 {found}{}, and {expected} is expected{note}",
+    size(*.bytes)
+)]
 pub struct WrongSum {
     /// The file.
     pub name: String,
@@ -19,6 +22,10 @@ pub struct WrongSum {
     pub bytes: Option<u64>,
     /// More to say about it, or nothing.
     pub note: &'static str,
+}
+
+fn after(seen: Option<&str>) -> String {
+    seen.map(|seen| format!("; {seen}")).unwrap_or_default()
 }
 
 fn size(bytes: Option<u64>) -> String {
@@ -38,7 +45,10 @@ pub enum Error {
     #[error(transparent)]
     WrongSum(#[from] Box<WrongSum>),
     /// A file of the name stands in the destination, and is another one.
-    #[error("{} is another file: its sha256 is {found} in {bytes} bytes, and {expected} is expected", path.display())]
+    #[error(
+        "{} is another file: its sha256 is {found} in {bytes} bytes, and {expected} is expected",
+        path.display()
+    )]
     OtherThere {
         /// The file, which was not touched.
         path: PathBuf,
@@ -50,7 +60,7 @@ pub enum Error {
         bytes: u64,
     },
     /// Nobody says what the bytes must be.
-    #[error("nobody says which sha256 {what} must have{}", seen.as_ref().map(|seen| format!("; {seen}")).unwrap_or_default())]
+    #[error("nobody says which sha256 {what} must have{}", after(seen.as_deref()))]
     Unhashed {
         /// The file or package.
         what: String,

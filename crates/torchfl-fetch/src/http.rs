@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::error::Error as _;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use reqwest::blocking::{Client as Inner, Response};
@@ -144,8 +145,7 @@ impl Client {
             if let Some(Login { name, password }) = &login {
                 request = request.basic_auth(name, Some(password));
             }
-            let response =
-                request.send().map_err(|error| Fault::Passing { why: told(error), after: None })?;
+            let response = request.send().map_err(unsent)?;
             if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
                 return judge(response);
             }
@@ -157,6 +157,19 @@ impl Client {
             url = next;
         }
     }
+}
+
+/// Why nothing was answered. A certificate does not get better.
+fn unsent(error: reqwest::Error) -> Fault {
+    let tls = is_tls(&error);
+    let why = told(error);
+    if tls { Fault::Lasting(why) } else { Fault::Passing { why, after: None } }
+}
+
+/// Whether rustls refused. What an `io::Error` holds is not its source, but the holder of its source.
+fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    error.is::<rustls::Error>() || held.is_some_and(|held| is_tls(held)) || error.source().is_some_and(is_tls)
 }
 
 /// Where a redirect leads.

@@ -10,4 +10,5 @@ mod resume;
 #[path = "../common/server.rs"]
 mod server;
 mod sums;
+mod tls;
 mod transient;
