@@ -101,7 +101,7 @@ def test_an_incomplete_torch(sim):
 
 @pytest.mark.parametrize("version", ["2.12.0+cpu", "2.13.1", "12.13.0", "nightly"])
 def test_another_version(sim, version):
-    version_py(sim, version=("2.13.0+cpu", version))
+    version_py(sim, version=("2.13.0+cpu.skeleton", version))
     error = refused(sim, "E-BOOT-004")
     assert version in error["text"] and "2.13.0" in error["text"]
     assert sim.build["torch"]["install"]["uv"] in error["hint"]
@@ -109,7 +109,7 @@ def test_another_version(sim, version):
 
 @pytest.mark.parametrize("version", ["2.13.0", "2.13.0+cpu.cxx11.abi", "2.13.0a0+gitcf30153"])
 def test_a_version_is_judged_by_its_three_parts(sim, version):
-    version_py(sim, version=("2.13.0+cpu", version))
+    version_py(sim, version=("2.13.0+cpu.skeleton", version))
     sim.run("import torch_fl").ok()
 
 

@@ -23,6 +23,17 @@ def command():
     return [sys.executable, *options, *sys.argv[1:]]
 
 
+def notice():
+    """Say that this is a skeleton: whoever runs a program on one should not learn it from its results."""
+    try:
+        notes = _boot.sibling("_plan").read_build(_boot.HOME).get("notes", ())
+    except _boot.BootError:
+        return  # the program's own import says it
+    for note in notes:
+        if note.startswith("skeleton: "):
+            print(f"torch_fl: {note}", file=sys.stderr)
+
+
 def main():
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__ if len(sys.argv) > 1 else USAGE, file=sys.stderr)
@@ -37,6 +48,7 @@ def main():
     gate = os.path.join(_boot.HOME, "gate")
     old = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = gate + os.pathsep + old if old else gate
+    notice()
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # closed, as daemons have them
             stream.flush()

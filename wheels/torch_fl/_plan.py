@@ -399,6 +399,7 @@ def report(finder):
     """The plain data of `boot_info()`: the build, and what was done if torch has been imported."""
     build, plan = finder.build, finder.plan
     info = {name: build.get(name) for name in ("vendor", "variant", "title", "status", "version", "swap")}
+    info.update(skeleton=build.get("skeleton", False), notes=list(build.get("notes", ())))
     info.update(build_id=build["id"], home=HOME, redirect=None, warnings=list(finder.warnings))
     platform = build["platform"]
     info["platform"] = {

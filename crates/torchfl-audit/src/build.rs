@@ -12,6 +12,9 @@ use crate::finding::Severity;
 pub(crate) struct Build {
     /// The version of the format.
     pub schema: u32,
+    /// Whether it was made of a skeleton.
+    #[serde(default)]
+    pub skeleton: bool,
     /// The torch that it belongs to.
     pub torch: Torch,
     /// `core`, `extra` or `none`.

@@ -55,6 +55,12 @@ pub struct Part {
     pub bytes: Arc<dyn ReadAt>,
 }
 
+/// Whether a version says that its distribution was generated for tests: a part of its local version is the word.
+pub fn is_skeleton(version: &str) -> bool {
+    let local = version.split_once('+').map_or("", |(_, local)| local);
+    local.split(['.', '-', '_']).any(|part| part.eq_ignore_ascii_case("skeleton"))
+}
+
 impl Dist {
     /// A wheel file. Its libraries are unpacked into unlinked files in `scratch` when they are looked at.
     pub fn wheel(path: &Path, scratch: &Path) -> Result<Self, Error> {

@@ -21,7 +21,7 @@ mod system;
 mod why;
 
 pub use build::Opened;
-pub use dist::{Dist, Part};
+pub use dist::{Dist, Part, is_skeleton};
 pub use error::Error;
 pub use finding::{Finding, Rule, Severity};
 pub use gap::{Gap, GapRequest, Missing, core_gap};

@@ -8,7 +8,7 @@ use torchfl_elf::Kind;
 use torchfl_loader::Process;
 
 use crate::Error;
-use crate::dist::Dist;
+use crate::dist::{Dist, is_skeleton};
 use crate::finding::{Finding, Severity};
 use crate::import::{self, Import, Way};
 use crate::redirect::{self, Order, Redirect};
@@ -24,6 +24,9 @@ pub struct Report {
     pub wheel: String,
     /// The torch that it was judged with.
     pub torch: Option<String>,
+    /// Of all that was given, what was generated for tests: name and version. What is proved with it is proved of it
+    /// alone.
+    pub skeletons: Vec<String>,
     /// The way that torch gets to the bundle, which the findings speak of.
     pub way: Way,
     /// The worst first.
@@ -155,6 +158,7 @@ fn report(site: &Site) -> Result<Report, Error> {
     Ok(Report {
         wheel: named(site.subject()),
         torch: site.torch.map(|torch| named(&site.dists[torch])),
+        skeletons: skeletons(site),
         way,
         findings: settle(site, found)?,
         libraries,
@@ -194,6 +198,14 @@ fn mapped(process: &Process<'_>) -> Vec<Mapped> {
         given: map.object.is_given(),
     });
     one.collect()
+}
+
+fn skeletons(site: &Site) -> Vec<String> {
+    let own = site.own_build().is_some_and(|build| build.skeleton);
+    let all = site.dists.iter().enumerate();
+    all.filter(|(index, dist)| is_skeleton(&dist.version) || *index == 0 && own)
+        .map(|(_, dist)| format!("{} {}", dist.name, dist.version))
+        .collect()
 }
 
 fn named(dist: &Dist) -> String {

@@ -98,7 +98,8 @@ impl Site {
         sysroots(&mut files, &request.sysroot)?;
         lay(&mut files, &dists, &shut);
         let (elfs, broken) = elfs(&files, &dists[0], request.threads);
-        let abi = most(&elfs);
+        let tagged = || tag_abi(&dists[0].wheel.as_ref()?.platform);
+        let abi = most(&elfs).or_else(tagged).unwrap_or(FALLBACK);
         let glibc = dists[0].wheel.as_ref().and_then(|wheel| tag_glibc(&wheel.platform));
         let arch = abi.machine.to_string().replace('-', "_");
         let promise = promised(glibc.unwrap_or((2, 99)), &arch);
@@ -171,14 +172,21 @@ pub(crate) struct Environment {
 }
 
 /// What most of the wheel's files are for: a single one may be of another machine.
-fn most(elfs: &[Elf]) -> Abi {
+fn most(elfs: &[Elf]) -> Option<Abi> {
     let abis: Vec<Abi> = elfs.iter().map(|elf| abi_of(&elf.facts)).collect();
     let count = |abi: &Abi| abis.iter().filter(|other| *other == abi).count();
-    abis.iter().copied().max_by_key(count).unwrap_or(FALLBACK)
+    abis.iter().copied().max_by_key(count)
 }
 
-/// Where the wheel has no library at all, nothing depends on it.
+/// Where the wheel has no library at all and is for any machine, nothing depends on it.
 const FALLBACK: Abi = Abi { machine: ElfMachine(62), class: Class::Elf64, endian: Endian::Little };
+
+/// What a platform tag says of a wheel without any library. The numbers are `EM_X86_64` and `EM_AARCH64` of `elf.h`.
+fn tag_abi(platform: &str) -> Option<Abi> {
+    let known = [("_x86_64", 62), ("_aarch64", 183)];
+    let (_, machine) = known.iter().find(|(end, _)| platform.ends_with(end))?;
+    Some(Abi { machine: ElfMachine(*machine), ..FALLBACK })
+}
 
 pub(crate) fn abi_of(facts: &Facts) -> Abi {
     Abi { machine: facts.machine, class: facts.class, endian: facts.endian }
@@ -394,6 +402,14 @@ fn elfs(files: &Files, dist: &Dist, threads: usize) -> (Vec<Elf>, Vec<(String, S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wheel_without_libraries_is_for_the_machine_of_its_tag() {
+        let machine = |tag: &str| tag_abi(tag).map(|abi| abi.machine.to_string());
+        assert_eq!(machine("manylinux_2_17_aarch64").as_deref(), Some("aarch64"));
+        assert_eq!(machine("manylinux_2_17_x86_64").as_deref(), Some("x86-64"));
+        assert_eq!(machine("any"), None);
+    }
 
     #[test]
     fn glibc_of_platform_tags() {

@@ -25,8 +25,12 @@ pub struct BuildJson {
     pub status: String,
     /// The wheel's version, `2.13.0+cuda13.0`.
     pub version: String,
-    /// Whether the bundle was generated from a manifest and is nobody's real torch.
+    /// Whether the wheel was made of, or proved with, a torch or runtime wheels that were generated from a manifest for
+    /// tests. Its local version ends in `skeleton` then.
     pub skeleton: bool,
+    /// What whoever installs it should know, a sentence each, after a word for what it is about: `skeleton: …`,
+    /// `runtime-only: …`.
+    pub notes: Vec<String>,
     /// What made the wheel, each with its version: `torchfl` and `rustc`; where a shim is inside, `cc` and `ld`.
     pub tool: BTreeMap<String, String>,
     /// The files that the wheel is made of.

@@ -13,7 +13,10 @@ pub fn constraints(plan: &Plan) -> (String, String) {
     let name = format!("{}.constraints.txt", plan.wheel.trim_end_matches(".whl"));
     let build = &plan.build_json;
     let local = if build.torch.front == "cpu" { "+cpu" } else { "" };
-    let mut text = format!("torch=={}{local}\ntorch_fl=={}\n", build.torch.release, build.version);
+    let usual = format!("{}{local}", build.torch.release);
+    // A skeleton's own version: pip would refuse it under the usual pin.
+    let torch = plan.parts.front_skeleton.as_ref().unwrap_or(&usual);
+    let mut text = format!("torch=={torch}\ntorch_fl=={}\n", build.version);
     if let Some(triton) = &build.audit.triton {
         text.push_str(&compilers(triton, &build.vendor, torchfl_manifest::triton_owners()));
     }

@@ -82,6 +82,16 @@ pub enum Error {
     ShimData { soname: String, symbols: Vec<String> },
     #[error("{dist} brings libraries, and the manifest does not say into which folder")]
     NoFolder { dist: String },
+    #[error("{manifest} is built from the vendor's torch, and none was given")]
+    NoTorch { manifest: String },
+    #[error("{manifest} takes nothing of a torch: swap is none")]
+    TorchGiven { manifest: String },
+    #[error("{plugin} belongs to one Python, and nobody says which", plugin = .plugin.display())]
+    PluginPython { plugin: PathBuf },
+    #[error("`{version}` says skeleton, and nothing that the wheel is made of is one")]
+    SaysSkeleton { version: String },
+    #[error("{manifest} is for several machines, and nobody says for which")]
+    NoArch { manifest: String },
     #[error("--allow-unlicensed {part}: there is no such part")]
     NoSuchPart { part: String },
     #[error("{part} comes without a licence file")]
@@ -134,6 +144,11 @@ impl Error {
             Self::ShimThere { .. } => "E-BLD-034",
             Self::ShimLacks { .. } => "E-BLD-035",
             Self::ShimData { .. } => "E-BLD-036",
+            Self::NoTorch { .. } => "E-BLD-050",
+            Self::TorchGiven { .. } => "E-BLD-051",
+            Self::PluginPython { .. } => "E-BLD-052",
+            Self::SaysSkeleton { .. } => "E-BLD-053",
+            Self::NoArch { .. } => "E-BLD-054",
             Self::Audit(error) => error.code(),
         }
     }
@@ -210,6 +225,15 @@ impl Error {
             Self::NoFolder { dist } => {
                 format!("say it: [[provided]] dist = \"{dist}\", dir = \"…\", below site-packages")
             }
+            Self::NoTorch { .. } => {
+                "name it with --torch: a wheel, or the folder that it is installed in".into()
+            }
+            Self::TorchGiven { .. } => {
+                "leave --torch out; --front names the torch that the wheel will meet".into()
+            }
+            Self::PluginPython { .. } => "say it: --python cp311, or --front".into(),
+            Self::SaysSkeleton { .. } => "take another local version or SDK version".into(),
+            Self::NoArch { .. } => "give --front the torch that the wheel will meet".into(),
             Self::NoSuchPart { .. } => "the part that can lack one is torch".into(),
             Self::FrontLacks { .. } => "bundle it, or take it out of the preload list".into(),
             Self::Audit(inner) => return inner.hint(),

@@ -14,6 +14,8 @@ mod plan;
 mod prove;
 mod requires;
 mod shim;
+mod skeleton;
+mod start;
 mod steps;
 mod tag;
 mod tree;

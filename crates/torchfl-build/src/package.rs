@@ -6,6 +6,9 @@ pub(crate) const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/p
 /// The `.pth` file of `torchfl activate`.
 pub const ACTIVATE: &str = include_str!("../../../wheels/torch_fl/activate.pth");
 
+/// Our own licence, as an expression.
+pub(crate) const EXPRESSION: &str = "Apache-2.0";
+
 /// Our own licence.
 pub(crate) const LICENSE: &str = include_str!("../../../LICENSE");
 

@@ -6,16 +6,19 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 
 use serde::Serialize;
-use torchfl_elf::{Edit, FileAt, Tag};
+use torchfl_audit::is_skeleton;
 use torchfl_manifest::resolve::{Open, OpenFrom};
-use torchfl_manifest::{Front, Manifest, Resolved, SearchTag};
+use torchfl_manifest::{Manifest, Resolved};
 use torchfl_wheel::{Metadata, MetadataVersion, Requirement, Version, WheelName};
 
 use crate::build_json::{BuildJson, Input};
 use crate::licences::{self, Licence};
 use crate::requires::{self, Wanted};
+use crate::start::{Start, start};
 use crate::steps::{self, Facts};
-use crate::{Error, Library, Proof, Shim, Tree, VersionPy, libraries, overlay, prove, shim, tag, tree};
+use crate::{
+    Error, Library, Proof, Shim, Tree, VersionPy, libraries, overlay, package, prove, shim, tag, tree,
+};
 
 /// What to build.
 #[derive(Debug, Clone)]
@@ -24,13 +27,13 @@ pub struct Request {
     pub manifest: Manifest,
     /// Its file name and text, which are an input of the wheel.
     pub manifest_text: (String, String),
-    /// The vendor's torch: a wheel file or an installed folder.
-    pub torch: PathBuf,
-    /// The stock torch that the wheel will meet.
+    /// The vendor's torch: a wheel file or an installed folder. None where the manifest's swap is `none`.
+    pub torch: Option<PathBuf>,
+    /// The torch that the wheel will meet.
     pub front: Option<PathBuf>,
     /// The plugin's library.
     pub plugin: Option<PathBuf>,
-    /// `cp311`; by default the vendor's torch says it.
+    /// `cp311`; by default the vendor's torch says it, or the one that is met.
     pub python: Option<String>,
     /// The SDK's place on the target machine.
     pub sdk_root: Option<PathBuf>,
@@ -65,7 +68,7 @@ impl Request {
     pub fn new(
         manifest: Manifest,
         manifest_text: (String, String),
-        torch: PathBuf,
+        torch: Option<PathBuf>,
         scratch: PathBuf,
     ) -> Self {
         Self {
@@ -128,46 +131,8 @@ pub(crate) struct Parts {
     pub licence_expression: Option<String>,
     pub metadata_version: MetadataVersion,
     pub requires_python: Option<String>,
-}
-
-/// What a plan starts from: the manifest for this torch, and the files that it names.
-pub(crate) struct Start {
-    pub torch: Arc<Tree>,
-    pub version: VersionPy,
-    pub python: String,
-    pub resolved: Resolved,
-    pub front: Option<Tree>,
-    pub edit: Edit,
-    /// Names and origins of the bundle's libraries.
-    pub chosen: BTreeMap<String, String>,
-    pub libraries: Vec<Library>,
-    pub plugin: Option<Library>,
-}
-
-/// Reads what a build is made of.
-pub(crate) fn start(request: &Request) -> Result<Start, Error> {
-    let torch = Arc::new(Tree::open(&request.torch)?);
-    let version = VersionPy::of(&torch)?;
-    let python = python(request, &torch)?;
-    let resolved = torchfl_manifest::resolve(
-        &request.manifest,
-        &torchfl_manifest::Request {
-            python: Some(python.clone()),
-            arch: arch_of(&torch, &request.scratch)?,
-            sdk_root: request.sdk_root.clone(),
-            local: request.local.clone(),
-            post: request.post,
-        },
-    )?;
-    fits(&resolved, &torch, &version)?;
-    served(&resolved)?;
-    let front = request.front.as_deref().map(|path| front(path, &resolved)).transpose()?;
-
-    let edit = Edit::Set { tag: elf_tag(&resolved), value: resolved.bundle.search_path_value() };
-    let chosen = libraries::select(&resolved, &torch)?;
-    let libraries = libraries::prepare(&chosen, &torch, &edit, &request.scratch, request.threads)?;
-    let plugin = request.plugin.as_deref().map(|path| plugin(path, &resolved)).transpose()?;
-    Ok(Start { torch, version, python, resolved, front, edit, chosen, libraries, plugin })
+    /// The version of the torch that is met, where that is a skeleton.
+    pub front_skeleton: Option<String>,
 }
 
 /// Decides a build.
@@ -175,25 +140,29 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let start = start(request)?;
     let (shims, mut notes) = shim::resolve(request, &start)?;
     let generated = shim::libraries(&shims, request, &start)?;
-    let Start { torch, version, python, resolved, front, chosen, mut libraries, plugin, .. } = start;
-    opened_from_front(&resolved, front.as_ref())?;
+    let Start { torch, version, python, resolved, front, skeletons, chosen, mut libraries, plugin, .. } =
+        start;
+    opened_from_front(&resolved, front.as_ref().map(|(front, _)| front))?;
     libraries.extend(generated.libraries);
     libraries.sort_by(|one, other| one.name.cmp(&other.name));
     libraries::one_of_each_name(&libraries)?;
-    notes.splice(0..0, self::notes(request));
+    notes.splice(0..0, self::notes(request, &torch));
 
     let bound = libraries.iter().chain(&plugin).any(|l| l.python);
     let with_plugin: Vec<Library> = libraries.iter().chain(&plugin).cloned().collect();
-    let (python_tag, abi) = if bound { (python.as_str(), python.as_str()) } else { ("py3", "none") };
+    let bound = bound.then(|| python.ok_or_else(|| no_python(request))).transpose()?;
+    let (python_tag, abi) = bound.as_deref().map_or(("py3", "none"), |python| (python, python));
     let platform = tag::platform(&resolved, &with_plugin)?;
     let name = WheelName::new("torch_fl", version_of(&resolved)?, python_tag, abi, &platform)?;
 
-    let overlay = overlay::differing(&torch, front.as_ref())?;
-    let vendor_metadata = torch.metadata()?.map(|text| Metadata::parse(&text, &torch.name)).transpose()?;
-    let vendor_requires =
-        vendor_metadata.as_ref().map(Metadata::requires_dist).transpose()?.unwrap_or_default();
-    let requires = requirements(&resolved, &vendor_requires, &torch)?;
-    let triton = requires::triton(resolved.triton.as_ref(), &vendor_requires, &torch.path)?;
+    let overlay = overlay::differing(&torch, front.as_ref().map(|(front, _)| front))?;
+    // Where nothing is taken of a torch, the one that is met says what its users need.
+    let known = if torch.is_nothing() { front.as_ref().map(|(front, _)| front) } else { Some(&*torch) };
+    let said = known.map(metadata).transpose()?.flatten();
+    let said_by = known.map_or_else(PathBuf::new, |torch| torch.path.clone());
+    let vendor_requires = said.as_ref().map(Metadata::requires_dist).transpose()?.unwrap_or_default();
+    let requires = requirements(&resolved, &vendor_requires, &said_by)?;
+    let triton = requires::triton(resolved.triton.as_ref(), &vendor_requires, &said_by)?;
     let mut allowed = Vec::new();
     let licence_files = licence_files(&torch, request, &mut allowed)?;
     let inputs = inputs(request, &torch, &version, front.as_ref(), &chosen, &overlay)?;
@@ -204,8 +173,9 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
         libraries: &libraries,
         plugin: plugin.as_ref(),
         requires: &requires,
-        python: bound.then(|| python.replacen("cp", "cpython-", 1)),
+        python: bound.map(|python| python.replacen("cp", "cpython-", 1)),
         overlay: !overlay.is_empty(),
+        skeletons: &skeletons,
         inputs,
         allowed,
         compiler: generated.compiler.as_ref(),
@@ -228,13 +198,16 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
             title: resolved.title.clone(),
             plugin,
             licence_files,
-            licence_expression: vendor_metadata
-                .as_ref()
-                .and_then(|m| m.get("License-Expression").map(str::to_owned)),
+            licence_expression: if torch.is_nothing() {
+                Some(package::EXPRESSION.to_owned())
+            } else {
+                said.as_ref().and_then(|m| m.get("License-Expression").map(str::to_owned))
+            },
             metadata_version: request.metadata_version,
-            requires_python: vendor_metadata
-                .as_ref()
-                .and_then(|m| m.get("Requires-Python").map(str::to_owned)),
+            requires_python: said.as_ref().and_then(|m| m.get("Requires-Python").map(str::to_owned)),
+            front_skeleton: front.as_ref().and_then(|(_, version)| {
+                version.get("__version__").filter(|version| is_skeleton(version)).map(str::to_owned)
+            }),
             torch,
         },
         libraries,
@@ -245,84 +218,17 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
 }
 
 /// What people should know before they build.
-fn notes(request: &Request) -> Vec<String> {
+fn notes(request: &Request, torch: &Tree) -> Vec<String> {
     let plugin = "no plugin given: the wheel carries none, and the `flagos` device is not registered";
     let front = "no --front given: all of the fork's headers are bundled, not only those that differ";
-    let said = [(request.plugin.is_none(), plugin), (request.front.is_none(), front)];
+    let headers = request.front.is_none() && !torch.is_nothing();
+    let said = [(request.plugin.is_none(), plugin), (headers, front)];
     said.into_iter().filter(|(missing, _)| *missing).map(|(_, note)| note.to_owned()).collect()
 }
 
-/// The Python that the vendor's torch is built for, or the one asked for.
-fn python(request: &Request, torch: &Tree) -> Result<String, Error> {
-    let built_for = match &torch.wheel {
-        Some(wheel) => Some(wheel.abi.clone()),
-        None => torch.all().find_map(|path| {
-            let tag = path.strip_prefix("torch/_C.cpython-")?.split('-').next()?;
-            Some(format!("cp{tag}"))
-        }),
-    };
-    match (&request.python, built_for) {
-        (Some(wanted), Some(found)) if *wanted != found => {
-            Err(Error::Python { path: torch.path.clone(), found, wanted: wanted.clone() })
-        }
-        (Some(wanted), _) => Ok(wanted.clone()),
-        (None, Some(found)) => Ok(found),
-        (None, None) => Err(Error::NoPython { path: torch.path.clone() }),
-    }
-}
-
-/// Refuses a torch that is not the manifest's.
-fn fits(resolved: &Resolved, torch: &Tree, version: &VersionPy) -> Result<(), Error> {
-    if version.release() != resolved.torch.release {
-        return Err(Error::Release {
-            path: torch.path.clone(),
-            found: version.get("__version__").unwrap_or_default().to_owned(),
-            vendor: resolved.name.clone(),
-            wanted: resolved.torch.release.clone(),
-        });
-    }
-    match version.lacks(&resolved.torch.markers) {
-        None => Ok(()),
-        Some(marker) => Err(Error::Marker {
-            path: torch.path.clone(),
-            vendor: resolved.name.clone(),
-            marker: marker.to_owned(),
-        }),
-    }
-}
-
-/// Refuses what the manifest asks for and this packager does not do yet: a wheel without it would not load.
-fn served(resolved: &Resolved) -> Result<(), Error> {
-    match resolved.provided.iter().find(|provided| provided.dir.is_none()) {
-        None => Ok(()),
-        Some(provided) => Err(Error::NoFolder { dist: provided.dist.clone() }),
-    }
-}
-
-/// The stock torch, which must be what the bootstrap will accept.
-fn front(path: &Path, resolved: &Resolved) -> Result<Tree, Error> {
-    let tree = Tree::open(path)?;
-    let version = VersionPy::of(&tree)?;
-    if version.release() != resolved.torch.release {
-        return Err(Error::FrontRelease {
-            path: path.to_owned(),
-            found: version.get("__version__").unwrap_or_default().to_owned(),
-            wanted: resolved.torch.release.clone(),
-        });
-    }
-    if resolved.torch.front == Front::Cpu && !version.is_cpu() {
-        return Err(Error::NotStock { path: path.to_owned() });
-    }
-    Ok(tree)
-}
-
-/// The plugin finds the bundle's libraries open; its own path names only their folder, never a build machine's.
-fn plugin(path: &Path, resolved: &Resolved) -> Result<Library, Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let file = FileAt::open(path)?;
-    let value = format!("$ORIGIN:$ORIGIN/../{}", resolved.bundle.dir);
-    let edit = Edit::Set { tag: elf_tag(resolved), value };
-    libraries::planned(&name, &path.to_string_lossy(), Arc::new(file), &edit)
+/// Of all parts only a plugin comes without a torch.
+fn no_python(request: &Request) -> Error {
+    Error::PluginPython { plugin: request.plugin.clone().unwrap_or_default() }
 }
 
 /// What is opened from the installed torch must be in it.
@@ -341,45 +247,25 @@ fn opened_from_front(resolved: &Resolved, front: Option<&Tree>) -> Result<(), Er
     }
 }
 
-/// The machine that the vendor's torch is for: a wheel's name says it, of a folder the first library does.
-fn arch_of(torch: &Tree, scratch: &Path) -> Result<Option<String>, Error> {
-    if let Some(wheel) = &torch.wheel {
-        // linux_x86_64, manylinux_2_28_x86_64, manylinux2014_aarch64
-        let first = wheel.platform.split('.').next().and_then(|platform| platform.split_once('_'));
-        let arch = first.map(|(_, rest)| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_'));
-        return Ok(arch.map(str::to_owned));
-    }
-    for path in torch.below("torch/lib/") {
-        let file = torch.file(path, scratch)?;
-        if torchfl_elf::is_elf(&*file) {
-            let machine = torchfl_elf::facts(&*file, path)?.machine;
-            return Ok(Some(tag::arch(&machine.to_string())));
-        }
-    }
-    Ok(None)
-}
-
-fn elf_tag(resolved: &Resolved) -> Tag {
-    match resolved.bundle.search_tag {
-        SearchTag::Rpath => Tag::Rpath,
-        SearchTag::Runpath => Tag::Runpath,
-    }
-}
-
 fn version_of(resolved: &Resolved) -> Result<Version, Error> {
     Version::from_str(&resolved.version)
         .map_err(|error| Error::Version { version: resolved.version.clone(), message: error.to_string() })
+}
+
+/// What a torch's METADATA says.
+fn metadata(torch: &Tree) -> Result<Option<Metadata>, Error> {
+    Ok(torch.metadata()?.map(|text| Metadata::parse(&text, &torch.name)).transpose()?)
 }
 
 /// The requirements of each provided distribution, by its name.
 fn requirements(
     resolved: &Resolved,
     vendor: &[Requirement],
-    torch: &Tree,
+    vendor_path: &Path,
 ) -> Result<BTreeMap<String, Vec<String>>, Error> {
     let wanted: Vec<_> =
         resolved.provided.iter().map(|p| Wanted { dist: &p.dist, version: p.version.as_deref() }).collect();
-    let lines = requires::provided(&wanted, vendor, &torch.path)?;
+    let lines = requires::provided(&wanted, vendor, vendor_path)?;
     Ok(resolved.provided.iter().map(|p| p.dist.clone()).zip(lines).collect())
 }
 
@@ -388,10 +274,10 @@ fn licence_files(torch: &Tree, request: &Request, allowed: &mut Vec<String>) -> 
     // The plugin is this project's own, and comes under its licence.
     let part = "torch";
     let files = licences::of(torch, part);
-    if let Some(part) = request.allow_unlicensed.iter().find(|name| *name != part) {
+    if let Some(part) = request.allow_unlicensed.iter().find(|name| torch.is_nothing() || *name != part) {
         return Err(Error::NoSuchPart { part: part.clone() });
     }
-    if files.is_empty() {
+    if files.is_empty() && !torch.is_nothing() {
         if request.allow_unlicensed.is_empty() {
             return Err(Error::Unlicensed { part: part.to_owned() });
         }
@@ -404,7 +290,7 @@ fn inputs(
     request: &Request,
     torch: &Tree,
     version: &VersionPy,
-    front: Option<&Tree>,
+    front: Option<&(Tree, VersionPy)>,
     chosen: &BTreeMap<String, String>,
     overlay: &[&str],
 ) -> Result<Vec<Input>, Error> {
@@ -422,15 +308,15 @@ fn inputs(
         .chain(["torch/version.py"])
         .collect();
     let (manifest, text) = &request.manifest_text;
-    let mut inputs = vec![
-        input("manifest", manifest, tree::sha256(text.as_bytes())),
-        input("torch", &name(torch, version), torch.sha256(used.into_iter())?),
-    ];
-    if let Some(front) = front {
+    let mut inputs = vec![input("manifest", manifest, tree::sha256(text.as_bytes()))];
+    if !torch.is_nothing() {
+        inputs.push(input("torch", &name(torch, version), torch.sha256(used.into_iter())?));
+    }
+    if let Some((front, version)) = front {
         let compared: Vec<&str> =
             ["torch/include/", "torch/share/cmake/"].iter().flat_map(|f| front.below(f)).collect();
         let compared = compared.into_iter().chain(["torch/version.py"]);
-        inputs.push(input("front", &name(front, &VersionPy::of(front)?), front.sha256(compared)?));
+        inputs.push(input("front", &name(front, version), front.sha256(compared)?));
     }
     if let Some(path) = &request.plugin {
         let file = path.file_name().unwrap_or_default().to_string_lossy();

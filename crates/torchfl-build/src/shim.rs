@@ -16,7 +16,7 @@ use torchfl_manifest::resolve::{self, Symbols};
 use torchfl_shim::{Answer, Arch, Compiler, Search, Source, Spec};
 
 use crate::libraries::{self, GENERATED};
-use crate::plan::{Start, start};
+use crate::start::{Start, start};
 use crate::{Error, Library, Request};
 use wanted::Wanted;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use torchfl_manifest::resolve::{self, OpenFrom};
-use torchfl_manifest::{Front, Resolved, Swap};
+use torchfl_manifest::{Front, Resolved, Status, Swap};
 
 use crate::build_json::{self, BuildJson, Input};
 use crate::{Error, Library, SCHEMA, Tree, VersionPy, package};
@@ -19,6 +19,8 @@ pub(crate) struct Facts<'a> {
     /// The cache tag that the wheel is bound to.
     pub python: Option<String>,
     pub overlay: bool,
+    /// Those of the inputs that are skeletons.
+    pub skeletons: &'a [String],
     pub inputs: Vec<Input>,
     pub allowed: Vec<String>,
     /// The compiler of the shims, if there are any.
@@ -53,10 +55,8 @@ pub(crate) fn resolve(from: Facts<'_>) -> Result<BuildJson, Error> {
         title: resolved.title.clone(),
         status: resolved.status.as_str().to_owned(),
         version: resolved.version.clone(),
-        // The generator's word, in the version of the torch that it made; see tests/skeleton/README.md.
-        skeleton: version
-            .get("__version__")
-            .is_some_and(|v| v.split(['+', '.']).any(|part| part == "skeleton")),
+        skeleton: !from.skeletons.is_empty(),
+        notes: notes(resolved, from.plugin.is_some(), from.skeletons),
         tool: owned(&[("torchfl", env!("CARGO_PKG_VERSION")), ("rustc", package::RUSTC)])
             .into_iter()
             .chain(
@@ -103,6 +103,25 @@ pub(crate) fn resolve(from: Facts<'_>) -> Result<BuildJson, Error> {
         allow_unresolved: Vec::new(),
         audit: audit(resolved),
     })
+}
+
+/// What whoever installs the wheel should know.
+fn notes(resolved: &Resolved, plugin: bool, skeletons: &[String]) -> Vec<String> {
+    let title = &resolved.title;
+    let mut notes = Vec::new();
+    if !skeletons.is_empty() {
+        let made = skeletons.join(", ");
+        notes.push(format!(
+            "skeleton: for tests, not for {title}: it comes of {made}, generated from the manifest"
+        ));
+    }
+    if resolved.status == Status::RuntimeOnly && !plugin {
+        notes.push(format!(
+            "runtime-only: no kernels for {title} are inside. They are a library of the vendor's, which a plugin has to \
+             serve, and this wheel has none: operators run on the CPU"
+        ));
+    }
+    notes
 }
 
 /// Commands that install the right stock torch. Where it lies is the site's to say: no index is written down here.

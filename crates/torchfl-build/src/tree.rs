@@ -32,6 +32,7 @@ pub struct Tree {
 }
 
 enum Store {
+    Nothing,
     Wheel(Box<Archive>),
     /// The folder that holds `torch/`.
     Folder(PathBuf),
@@ -52,6 +53,21 @@ impl Tree {
             // Never opened: a FIFO would wait for a writer.
             _ => Err(Error::Special { path: path.to_owned() }),
         }
+    }
+
+    /// No torch at all: where nothing is taken of one.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            path: PathBuf::new(),
+            name: String::new(),
+            wheel: None,
+            files: BTreeMap::new(),
+            store: Store::Nothing,
+        }
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self.store, Store::Nothing)
     }
 
     fn archive(path: &Path) -> Result<Self, Error> {
@@ -126,6 +142,7 @@ impl Tree {
     /// A small file's content.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         match &self.store {
+            Store::Nothing => Err(Error::NotTorch { path: self.path.clone() }),
             Store::Wheel(archive) => Ok(archive.read(path, TEXT_LIMIT)?),
             Store::Folder(site) => {
                 let mut bytes = Vec::new();
@@ -148,6 +165,7 @@ impl Tree {
     /// A file open for random access. A wheel's member is inflated once, into an unlinked file in `scratch`.
     pub fn file(&self, path: &str, scratch: &Path) -> Result<Arc<FileAt>, Error> {
         let file = match &self.store {
+            Store::Nothing => return Err(Error::NotTorch { path: self.path.clone() }),
             Store::Wheel(archive) => archive.spool(path, scratch)?,
             Store::Folder(site) => fs::File::open(site.join(path)).map_err(Error::Io)?.into_parts().0,
         };
@@ -157,7 +175,7 @@ impl Tree {
     /// What a file is, where two names may be links to one: its real path. Members of a wheel are files of their own.
     pub(crate) fn real(&self, path: &str) -> PathBuf {
         match &self.store {
-            Store::Wheel(_) => PathBuf::from(path),
+            Store::Nothing | Store::Wheel(_) => PathBuf::from(path),
             Store::Folder(site) => fs::canonicalize(site.join(path)).unwrap_or_else(|_| site.join(path)),
         }
     }
@@ -183,6 +201,7 @@ impl Tree {
     pub fn sha256<'a>(&self, used: impl Iterator<Item = &'a str>) -> Result<String, Error> {
         let mut hash = Sha256::new();
         match &self.store {
+            Store::Nothing => {}
             Store::Wheel(_) => feed(&mut hash, &self.path)?,
             Store::Folder(site) => {
                 for path in used {

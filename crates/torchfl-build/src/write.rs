@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::{Error, Library, package};
 
 /// The licence of our own files.
-const OWN: &str = "Apache-2.0";
+const OWN: &str = package::EXPRESSION;
 
 /// What was written.
 #[derive(Debug, Clone, Serialize)]
@@ -94,7 +94,7 @@ impl Plan {
     pub(crate) fn metadata(&self) -> Metadata {
         let parts = &self.parts;
         let mut metadata = Metadata::new(MetadataVersion::V2_4, "torch_fl", &parts.name.version);
-        metadata.push("Summary", format!("PyTorch's flagos device on {}", parts.title));
+        metadata.push("Summary", format!("{}PyTorch's flagos device on {}", self.kind(), parts.title));
         metadata.push("Keywords", "pytorch,machine learning,accelerator");
         if let Some(range) = &parts.requires_python {
             metadata.push("Requires-Python", range);
@@ -111,8 +111,23 @@ impl Plan {
         for line in &self.requires {
             metadata.push("Requires-Dist", line);
         }
-        metadata.set_markdown(package::README);
+        metadata.set_markdown(&self.description());
         metadata.to_version(parts.metadata_version)
+    }
+}
+
+impl Plan {
+    /// What the summary begins with: the words of the notes.
+    fn kind(&self) -> String {
+        let word = |note: &String| note.split_once(": ").map(|(word, _)| format!("[{word}] "));
+        self.build_json.notes.iter().filter_map(word).collect()
+    }
+
+    /// The description on an index: the notes, then what holds for every wheel.
+    fn description(&self) -> String {
+        let note = |note: &String| format!("**{note}.**\n\n");
+        let notes: String = self.build_json.notes.iter().map(note).collect();
+        format!("{notes}{}", package::README)
     }
 }
 

@@ -69,16 +69,16 @@ pub(crate) struct Which {
 pub(crate) struct Build {
     #[command(flatten)]
     pub which: Which,
-    /// The vendor's torch: a wheel file, or the site-packages folder it is installed in
+    /// The vendor's torch: a wheel file, or the site-packages folder it is installed in; none where swap is `none`
     #[arg(long, value_name = "WHEEL|DIR")]
-    pub torch: PathBuf,
+    pub torch: Option<PathBuf>,
     /// The plugin's library; without one the wheel carries none, and says so
     #[arg(long, value_name = "SO")]
     pub plugin: Option<PathBuf>,
-    /// The Python to build for; by default the one that the vendor's torch was built for
+    /// The Python to build for; by default the one that the vendor's torch was built for, or the one that is met
     #[arg(long, value_name = "TAG", help_heading = "What to build")]
     pub python: Option<String>,
-    /// The stock torch that the wheel will meet; of the fork's headers only those that differ from its are bundled
+    /// The torch that the wheel will meet; of the fork's headers only those that differ from its are bundled
     #[arg(long, value_name = "WHEEL|DIR")]
     pub front: Option<PathBuf>,
     /// Where the vendor's SDK lies on the target machine; by default the manifest's first path

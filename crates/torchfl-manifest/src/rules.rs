@@ -25,6 +25,7 @@ pub(crate) fn check(manifest: &Manifest, context: &mut Context) {
     }
     lists(manifest, context);
     swap(manifest, context);
+    front(manifest, context);
     if let Some(bundle) = &manifest.bundle {
         membership(manifest, bundle, context);
         search_path(manifest, bundle, context);
@@ -98,6 +99,16 @@ fn once<'a, T: Display + Ord + 'a>(
                 format!("`{item}` is listed twice in {key}"),
             );
         }
+    }
+}
+
+/// The vendor's own torch in front is refused at import where nothing tells it.
+fn front(manifest: &Manifest, context: &mut Context) {
+    let torch = &manifest.torch;
+    let sound = context.sound("torch.front") && context.sound("torch.markers");
+    if sound && *torch.front == Front::Vendor && torch.markers.is_empty() {
+        let message = "front is the vendor's own torch, and no markers tell it from another";
+        report(context, "torch.markers", "E-MAN-012", &torch.front.span, message.to_owned());
     }
 }
 

@@ -1,13 +1,13 @@
 //! One shared library (or program) by one run of the C compiler, with the same bytes every time.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use fs_err as fs;
 use tempfile::TempDir;
 
-use crate::{Error, template};
+use crate::{Error, Target, template};
 
 /// The search path that the linker writes into a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,16 +81,20 @@ pub(crate) struct Workshop {
     dir: TempDir,
     built: BTreeMap<String, PathBuf>,
     include: PathBuf,
+    compiler: String,
 }
 
 impl Workshop {
-    /// `include` is the folder of `Python.h`.
-    pub(crate) fn open(include: &Path) -> Result<Workshop, Error> {
+    pub(crate) fn open(target: &Target) -> Result<Workshop, Error> {
         let dir = TempDir::new()?;
         for (name, text) in template::SOURCES {
             fs::write(dir.path().join(name), text)?;
         }
-        Ok(Workshop { dir, built: BTreeMap::new(), include: include.to_owned() })
+        let stand_in = dir.path().join("python");
+        fs::create_dir(&stand_in)?;
+        fs::write(stand_in.join("Python.h"), template::PYTHON_H)?;
+        let include = target.include.clone().unwrap_or(stand_in);
+        Ok(Workshop { dir, built: BTreeMap::new(), include, compiler: target.compiler.clone() })
     }
 
     /// Compiles `library` for the build `build` and returns its bytes; what it needs was compiled before.
@@ -138,7 +142,7 @@ impl Workshop {
         if let Some(path) = path {
             flags.extend([tags.to_owned(), format!("-Wl,-rpath,{path}")]);
         }
-        let mut command = Command::new("cc");
+        let mut command = Command::new(&self.compiler);
         command
             .current_dir(self.dir.path())
             .args(["-O1", "-g0", "-s", "-Wall", "-Werror", "-std=gnu11"])
@@ -157,7 +161,9 @@ impl Workshop {
             command.arg(path);
         }
         command.arg("-o").arg(&out);
-        let output = command.output().map_err(|source| Error::NoCompiler { source })?;
+        let output = command
+            .output()
+            .map_err(|source| Error::NoCompiler { compiler: self.compiler.clone(), source })?;
         if !output.status.success() {
             return Err(Error::Compile {
                 library: library.name.clone(),

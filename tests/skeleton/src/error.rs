@@ -15,9 +15,17 @@ pub enum Error {
         /// What it said.
         why: String,
     },
+    /// Not the tag of a CPython.
+    #[error("{tag} is no tag of a Python")]
+    Tag {
+        /// What was asked for.
+        tag: String,
+    },
     /// There is no C compiler.
-    #[error("the C compiler `cc` cannot be run")]
+    #[error("the C compiler `{compiler}` cannot be run")]
     NoCompiler {
+        /// Its name.
+        compiler: String,
         /// Why.
         #[source]
         source: io::Error,
@@ -58,6 +66,7 @@ impl Error {
             Error::Compile { .. } => "E-SKEL-003",
             Error::Graph { .. } => "E-SKEL-004",
             Error::Io(_) => "E-SKEL-005",
+            Error::Tag { .. } => "E-SKEL-006",
             Error::Manifest(error) => error.code(),
             Error::Wheel(error) => error.code(),
         }
@@ -67,7 +76,11 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Python { .. } => Some("name a CPython that has its headers with --python".to_owned()),
-            Error::NoCompiler { .. } => Some("install a C compiler; it must be called cc".to_owned()),
+            Error::Tag { .. } => Some("write it as cp312".to_owned()),
+            Error::NoCompiler { compiler, .. } => Some(match compiler.strip_suffix("-linux-gnu-gcc") {
+                Some(arch) => format!("install the cross compiler, such as Debian's gcc-{arch}-linux-gnu"),
+                None => "install a C compiler; it must be called cc".to_owned(),
+            }),
             Error::Graph { .. } => Some("check the order of `preload` in the manifest".to_owned()),
             Error::Compile { .. } | Error::Io(_) => None,
             Error::Manifest(error) => error.hint(),

@@ -10,7 +10,7 @@ use torchfl_manifest::{Manifest, Swap};
 use crate::Error;
 use crate::compile::{Library, Search, Workshop, ident};
 use crate::pack::{Dist, Tree};
-use crate::python::Python;
+use crate::python::Target;
 use crate::recipe::{Forwarder, Provided, Recipe};
 use crate::template::{self, fill};
 use crate::torch;
@@ -27,7 +27,7 @@ pub struct Generated {
     pub vendor: String,
     /// The dispatch key of its device's kernels, as `SIM`.
     pub key: String,
-    /// `stock/torch-<release>+cpu-….whl`: stands for the torch that users have.
+    /// `stock/torch-<release>+cpu.skeleton-….whl`: stands for the torch that users have.
     pub stock_wheel: PathBuf,
     /// `vendor/torch-<release>+<local>-….whl`: stands for the vendor's fork.
     pub vendor_wheel: Option<PathBuf>,
@@ -40,30 +40,37 @@ pub struct Generated {
 }
 
 impl Skeleton {
-    /// Generates the skeleton of `manifest` below `out_dir` for the interpreter `python`. What is there of an
-    /// earlier run is replaced, file by file.
+    /// Generates the skeleton of `manifest` below `out_dir` for the interpreter `python` on this machine: see
+    /// [`Skeleton::generate_for`].
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn generate(manifest: &Manifest, out_dir: &Path, python: &Path) -> Result<Generated, Error> {
+        Self::generate_for(manifest, out_dir, &Target::here(python)?)
+    }
+
+    /// Generates the skeleton of `manifest` below `out_dir`. What is there of an earlier run is replaced, file by
+    /// file. Whether the manifest offers the interpreter and the machine of `target` is not asked.
     ///
     /// # Errors
     /// See [`Error`]. Each file appears whole or not at all; those before a failure stay.
-    pub fn generate(manifest: &Manifest, out_dir: &Path, python: &Path) -> Result<Generated, Error> {
+    pub fn generate_for(manifest: &Manifest, out_dir: &Path, target: &Target) -> Result<Generated, Error> {
         let recipe = Recipe::of(manifest);
-        let python = Python::ask(python)?;
         fs::create_dir_all(out_dir)?;
         let out_dir = fs::canonicalize(out_dir)?;
 
-        let runtime = runtime(&recipe, &python, &out_dir)?;
+        let runtime = runtime(&recipe, target, &out_dir)?;
         let (sdk_root, driver_dir) = match &recipe.sdk {
             Some((root, _)) => (Some(out_dir.join(root)), None),
             None => (None, runtime.folder),
         };
-        let stock = Build { name: "stock", local: "cpu", recipe: None };
-        let stock_wheel = stock.write(&recipe, &python, &[], &out_dir.join("stock"))?;
-        let vendor_wheel = match recipe.swap {
-            Swap::None => None,
-            Swap::Core | Swap::Extra => {
-                let fork = Build { name: &recipe.vendor, local: &recipe.local, recipe: Some(&recipe) };
-                Some(fork.write(&recipe, &python, &runtime.stubs, &out_dir.join("vendor"))?)
-            }
+        let stock = Build { name: "stock", local: "cpu.skeleton", recipe: None };
+        let stock_wheel = stock.write(&recipe, target, &[], &out_dir.join("stock"))?;
+        let vendor_wheel = if recipe.swap == Swap::None && !recipe.vendor_in_front {
+            None
+        } else {
+            let fork = Build { name: &recipe.vendor, local: &recipe.local, recipe: Some(&recipe) };
+            Some(fork.write(&recipe, target, &runtime.stubs, &out_dir.join("vendor"))?)
         };
         Ok(Generated {
             vendor: recipe.vendor.clone(),
@@ -108,8 +115,8 @@ struct Runtime {
     stubs: Vec<Library>,
 }
 
-fn runtime(recipe: &Recipe, python: &Python, out_dir: &Path) -> Result<Runtime, Error> {
-    let mut workshop = Workshop::open(&python.include)?;
+fn runtime(recipe: &Recipe, target: &Target, out_dir: &Path) -> Result<Runtime, Error> {
+    let mut workshop = Workshop::open(target)?;
     let mut stubs = Vec::new();
     let mut compile = |name: &str| -> Result<Vec<u8>, Error> {
         let mut library = stub(name);
@@ -142,7 +149,7 @@ fn runtime(recipe: &Recipe, python: &Python, out_dir: &Path) -> Result<Runtime, 
         let dist = Dist {
             name: &provided.dist,
             version: format!("{}+skeleton", provided.version),
-            tag: format!("py3-none-{}", python.platform),
+            tag: format!("py3-none-{}", target.platform),
             summary: "Skeleton of a runtime wheel, for tests",
             requires: Vec::new(),
             licences: vec![("LICENSE".to_owned(), fill(template::LICENSE, &[("WHAT", &provided.dist)]))],
@@ -154,8 +161,8 @@ fn runtime(recipe: &Recipe, python: &Python, out_dir: &Path) -> Result<Runtime, 
 }
 
 /// The extension module and the program of torch, the same in every build.
-fn programs(workshop: &mut Workshop, python: &Python, tree: &mut Tree) -> Result<(), Error> {
-    let module = Library::new(&format!("_C{}", python.ext_suffix), "_C.c")
+fn programs(workshop: &mut Workshop, target: &Target, tree: &mut Tree) -> Result<(), Error> {
+    let module = Library::new(&format!("_C{}", target.ext_suffix), "_C.c")
         .needs(&["libtorch_python.so"])
         .search(Search::Runpath("$ORIGIN:$ORIGIN/lib".to_owned()));
     tree.add(format!("torch/{}", module.name), workshop.extension(&module)?);
@@ -180,11 +187,11 @@ impl Build<'_> {
     fn write(
         &self,
         names: &Recipe,
-        python: &Python,
+        target: &Target,
         stubs: &[Library],
         dir: &Path,
     ) -> Result<PathBuf, Error> {
-        let mut workshop = Workshop::open(&python.include)?;
+        let mut workshop = Workshop::open(target)?;
         for library in stubs {
             workshop.library(library, self.name)?;
         }
@@ -196,14 +203,14 @@ impl Build<'_> {
         for (path, library) in &libraries {
             tree.add(path.clone(), workshop.library(library, self.name)?);
         }
-        programs(&mut workshop, python, &mut tree)?;
+        programs(&mut workshop, target, &mut tree)?;
         self.files(names, &libraries, &mut tree);
 
         let release = &names.release;
         let dist = Dist {
             name: "torch",
             version: format!("{release}+{}", self.local),
-            tag: format!("{0}-{0}-{1}", python.tag, python.platform),
+            tag: format!("{0}-{0}-{1}", target.tag, target.platform),
             summary: "Skeleton of PyTorch, for tests; it is not PyTorch",
             requires: self.requires(),
             licences: self.licences(),

@@ -9,8 +9,8 @@
 //! `torch._C._dispatch_has_kernel_for_dispatch_key` whether the device's kernels are registered, and
 //! `torch._C._init_device` fails where the device library came after torch's own initialisation.
 //!
-//! The vendor's torch is `torch-<release>+<vendor><sdk>.skeleton`: nobody is to take it for the real one. The
-//! vendor `sim` has no real one, and goes without that word.
+//! The local version of every wheel ends in `skeleton`, as in `torch-<release>+<vendor><sdk>.skeleton`: nobody is to
+//! take it for the real one.
 
 mod compile;
 mod error;
@@ -23,3 +23,4 @@ mod torch;
 
 pub use error::Error;
 pub use generate::{Generated, Skeleton};
+pub use python::Target;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use torchfl_manifest::Manifest;
-use torchfl_skeleton::{Error, Generated, Skeleton};
+use torchfl_skeleton::{Error, Generated, Skeleton, Target};
 
 /// Generate the skeleton of a vendor: miniature torch wheels, SDK and runtime wheels.
 #[derive(Debug, Parser)]
@@ -24,6 +24,12 @@ struct Args {
     /// The interpreter that the wheels are for
     #[arg(long, value_name = "PY", default_value = "python3")]
     python: PathBuf,
+    /// Instead of an interpreter at hand, the tag of any, such as cp312: to build and audit with, not to import
+    #[arg(long, value_name = "TAG", conflicts_with = "python")]
+    tag: Option<String>,
+    /// The machine, with --tag; aarch64 takes a cross compiler, aarch64-linux-gnu-gcc [default: this machine's]
+    #[arg(long, value_name = "ARCH", requires = "tag")]
+    arch: Option<String>,
     /// Print the paths as JSON
     #[arg(long)]
     json: bool,
@@ -34,7 +40,11 @@ fn run(args: &Args) -> Result<Generated, Error> {
         (Some(path), _) => Manifest::parse(&fs_err::read_to_string(path)?, &path.display().to_string())?,
         (None, vendor) => torchfl_manifest::find(vendor.as_deref().unwrap_or_default())?,
     };
-    Skeleton::generate(&manifest, &args.out, &args.python)
+    let target = match &args.tag {
+        Some(tag) => Target::elsewhere(tag, args.arch.as_deref())?,
+        None => Target::here(&args.python)?,
+    };
+    Skeleton::generate_for(&manifest, &args.out, &target)
 }
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program's edge")]

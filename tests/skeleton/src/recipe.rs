@@ -3,11 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
-use torchfl_manifest::{Glob, Manifest, Root, Shim, ShimKind, Spanned, Supplier, Swap};
+use torchfl_manifest::{Front, Glob, Manifest, Root, Shim, ShimKind, Spanned, Supplier, Swap};
 use torchfl_wheel::escape_name;
-
-/// The vendor that is made up.
-const SAMPLE: &str = "sim";
 
 /// Libraries that another wheel brings.
 #[derive(Debug, Clone)]
@@ -27,12 +24,14 @@ pub(crate) struct Provided {
 pub(crate) struct Recipe {
     /// The manifest's vendor; every library of its build answers with it.
     pub(crate) vendor: String,
-    /// The local version of the vendor's torch, `sim1.0`.
+    /// The local version of the vendor's torch, `sim1.0.skeleton`.
     pub(crate) local: String,
     /// The torch release, `2.13.0`.
     pub(crate) release: String,
     pub(crate) sdk_version: String,
     pub(crate) swap: Swap,
+    /// Whether the torch that the wheel meets is the vendor's own.
+    pub(crate) vendor_in_front: bool,
     pub(crate) markers: Vec<String>,
     /// `torch.version` attributes, with their values.
     pub(crate) attributes: BTreeMap<String, String>,
@@ -104,11 +103,10 @@ fn strings<'a, T: ToString + 'a>(values: impl IntoIterator<Item = &'a Spanned<T>
     values.into_iter().map(|value| value.value.to_string()).collect()
 }
 
-/// The local version of the vendor's torch. `sim` is made up, so nobody can take its skeleton for the real one.
+/// The local version of the vendor's torch.
 fn local(vendor: &str, sdk_version: &str, variant: Option<&str>) -> String {
     let variant = variant.map_or(String::new(), |variant| format!(".{variant}"));
-    let skeleton = if vendor == SAMPLE { "" } else { ".skeleton" };
-    format!("{vendor}{sdk_version}{variant}{skeleton}")
+    format!("{vendor}{sdk_version}{variant}.skeleton")
 }
 
 /// The attributes of `torch.version` that the fork sets, with their values: the manifest's own, and those that its
@@ -134,10 +132,15 @@ fn pins_triton(manifest: &Manifest) -> bool {
     triton.is_some_and(|triton| *triton.supplier == Supplier::Pypi && triton.version.is_none())
 }
 
-/// Where the SDK lies: its folder less the leading `/`, and the first folder of it that the search path names.
+/// Where the SDK lies: its folder less the leading `/`, and the first folder of it that the search path names; `lib`
+/// where nothing is bundled.
 fn sdk(manifest: &Manifest) -> Option<(String, String)> {
-    let entries = &manifest.bundle.as_ref()?.search_path;
-    let lib = entries.iter().find_map(|entry| entry.strip_prefix("{sdk}"))?.trim_matches('/');
+    let lib = match &manifest.bundle {
+        Some(bundle) => {
+            bundle.search_path.iter().find_map(|entry| entry.strip_prefix("{sdk}"))?.trim_matches('/')
+        }
+        None => "lib",
+    };
     let roots = &manifest.sdk.as_ref()?.roots;
     let root = roots.iter().find_map(|root| match root {
         Root::Path(path) => Some(path.trim_matches('/').to_owned()),
@@ -190,6 +193,7 @@ impl Recipe {
             local: local(&vendor, &sdk_version, manifest.variant.as_deref().map(|variant| &**variant)),
             release: manifest.torch.release.to_string(),
             swap: *manifest.torch.swap,
+            vendor_in_front: *manifest.torch.front == Front::Vendor,
             markers: strings(&manifest.torch.markers),
             attributes: attributes(manifest, &sdk_version),
             probe: String::new(),
@@ -213,6 +217,11 @@ impl Recipe {
             recipe.bundled = strings(bundle.required.iter().chain(&bundle.optional));
             recipe.included = bundle.include.iter().map(|glob| path_for(glob, &recipe.vendor)).collect();
             recipe.preload = strings(&bundle.preload);
+        }
+        if recipe.vendor_in_front {
+            // Nothing of that torch is bundled, so the manifest names none of its libraries: the usual two.
+            recipe.bundled =
+                vec![format!("libc10_{}.so", recipe.vendor), format!("libtorch_{}.so", recipe.vendor)];
         }
         if let Some(host) = &manifest.host {
             let named = |glob: &&Spanned<Glob>| !stem(glob).contains('*');

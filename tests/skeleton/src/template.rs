@@ -14,6 +14,9 @@ pub(crate) const SOURCES: &[(&str, &str)] = &[
     ("torch_shm_manager.c", include_str!("../templates/torch_shm_manager.c")),
 ];
 
+/// What stands in for the headers of a Python that is not here.
+pub(crate) const PYTHON_H: &str = include_str!("../templates/Python.h");
+
 /// The Python files of torch, the same in every build but for `version.py`; paths relative to `torch/`.
 pub(crate) const PYTHON: &[(&str, &str)] = &[
     ("__init__.py", include_str!("../templates/torch/__init__.py")),

@@ -178,7 +178,7 @@ fn the_stock_wheel_installs_and_imports_as_stock() {
     assert_eq!(env.run(BUILDS, None), "['stock'] None");
     assert_eq!(
         env.run("import torch; print(torch.__version__, torch.version.cuda)", None),
-        "2.13.0+cpu None"
+        "2.13.0+cpu.skeleton None"
     );
     let program = run(&mut Command::new(env.site().join("torch/bin/torch_shm_manager")));
     assert_eq!(text(&program), "c10 stock, shm stock");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use torchfl_elf::{Bind, Symbol};
 
 use super::Wanting;
-use crate::plan::Start;
+use crate::start::Start;
 use crate::{Error, Library, Request};
 
 /// Symbols that a shim has to define.
@@ -108,7 +108,7 @@ fn unversioned(
     for needed in library.facts.needed.iter().filter(|name| !here(name)) {
         let path = format!("torch/lib/{needed}");
         match &start.front {
-            Some(front) if front.has(&path) => {
+            Some((front, _)) if front.has(&path) => {
                 definitions(&*front.file(&path, &request.scratch)?, needed, &mut given)?;
             }
             _ if VERSIONED.contains(&needed.as_str()) || needed.starts_with("ld-linux") => {}

@@ -74,6 +74,13 @@ fn text(report: &Report) -> String {
         let _ = write!(text, " with {torch}");
     }
     let _ = writeln!(text, ": {}", verdict(report));
+    if !report.skeletons.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nskeleton: generated for tests, and says nothing of the real thing: {}",
+            report.skeletons.join(", ")
+        );
+    }
     for severity in [Severity::Error, Severity::Warning, Severity::Note] {
         findings(report, severity, &mut text);
     }

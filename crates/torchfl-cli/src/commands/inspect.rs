@@ -118,6 +118,9 @@ fn text(value: &Value) -> String {
         value["members"],
         megabytes(value["bytes"].as_u64().unwrap_or_default())
     );
+    for note in list(&value["build"]["notes"]) {
+        let _ = writeln!(text, "  {}", str(&note));
+    }
     for tag in list(&value["tags"]) {
         let _ = writeln!(text, "  tag       {}", str(&tag));
     }

@@ -32,7 +32,7 @@ pub(crate) fn run(args: Shim, screen: &Screen) -> Result<Outcome, Failure> {
         sdk_root: args.sdk_root,
         cc: args.cc,
         threads: threads(None),
-        ..Request::new(manifest, manifest_text, args.torch, scratch())
+        ..Request::new(manifest, manifest_text, Some(args.torch), scratch())
     };
     let spinner = screen.spinner("reading what the vendor's libraries want");
     let generated = torchfl_build::shims(&request);

@@ -18,7 +18,9 @@ fn a_sound_wheel() {
     insta::assert_snapshot!(context.run(&format!("audit {wheel} --torch {{stock}}")), @r"
     exit: 0
     --- stdout
-    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl: loads
+    torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: loads
+
+    skeleton: generated for tests, and says nothing of the real thing: torch-fl 2.13.0+sim1.0.skeleton, torch 2.13.0+cpu.skeleton
 
     on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
     on the manifest's word, [host]: libsimrt.so.1
@@ -38,7 +40,9 @@ fn with_the_sdk_less_is_taken_on_somebodys_word() {
     insta::assert_snapshot!(context.run(&format!("audit {wheel} --torch {{stock}} --sysroot sk --hashes")), @r"
     exit: 0
     --- stdout
-    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl: loads
+    torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: loads
+
+    skeleton: generated for tests, and says nothing of the real thing: torch-fl 2.13.0+sim1.0.skeleton, torch 2.13.0+cpu.skeleton
 
     on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
 
@@ -57,7 +61,9 @@ fn without_a_torch_its_libraries_are_taken_on_the_manifests_word() {
     insta::assert_snapshot!(context.run(&format!("audit {wheel}")), @r"
     exit: 0
     --- stdout
-    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: loads
+    torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: loads
+
+    skeleton: generated for tests, and says nothing of the real thing: torch-fl 2.13.0+sim1.0.skeleton
 
     on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
     on the manifest's word, [host]: libsimrt.so.1
@@ -80,7 +86,9 @@ fn an_installed_torch_fl() {
     insta::assert_snapshot!(context.run("audit site --torch site --sysroot sk --hashes"), @r"
     exit: 0
     --- stdout
-    torch-fl 2.13.0+sim1.0 with torch 2.13.0+cpu: loads
+    torch-fl 2.13.0+sim1.0.skeleton with torch 2.13.0+cpu.skeleton: loads
+
+    skeleton: generated for tests, and says nothing of the real thing: torch-fl 2.13.0+sim1.0.skeleton, torch 2.13.0+cpu.skeleton
 
     on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
 
@@ -99,7 +107,9 @@ fn somebody_elses_wheel() {
     insta::assert_snapshot!(context.run("audit {stock}"), @r"
     exit: 0
     --- stdout
-    torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl: loads
+    torch-2.13.0+cpu.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: loads
+
+    skeleton: generated for tests, and says nothing of the real thing: torch 2.13.0+cpu.skeleton
 
     on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
     --- stderr
@@ -122,6 +132,7 @@ fn json_is_the_report() {
             "mapped",
             "redirect",
             "severities",
+            "skeletons",
             "torch",
             "way",
             "wheel"
@@ -148,7 +159,9 @@ fn of_many_findings_ten_are_told() {
     insta::assert_snapshot!(case.context.run(&words), @r"
     exit: 1
     --- stdout
-    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl: 50 errors, 1 warning
+    torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: 50 errors, 1 warning
+
+    skeleton: generated for tests, and says nothing of the real thing: torch-fl 2.13.0+sim1.0.skeleton, torch 2.13.0+cpu.skeleton
 
     errors:
       AUD-002 Undefined symbol
@@ -196,7 +209,9 @@ fn what_may_stay_unresolved_is_told() {
     insta::assert_snapshot!(case.context.run(&words), @r"
     exit: 0
     --- stdout
-    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl: loads
+    torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl with torch-2.13.0+cpu.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: loads
+
+    skeleton: generated for tests, and says nothing of the real thing: torch-fl 2.13.0+sim1.0.skeleton, torch 2.13.0+cpu.skeleton
 
     on the platform tag's word: ld-linux-[ARCH].so.2, libc.so.6, libdl.so.2, libm.so.6, libpthread.so.0, librt.so.1, libutil.so.1
     on the manifest's word, [host]: libsimrt.so.1
@@ -221,7 +236,7 @@ fn severities_are_the_manifests() {
     case.put("torch/backends/sim.py", "");
     insta::assert_snapshot!(case.audit(""), @r"
     exit: 0
-    AUD-018 note of torch_fl-2.13.0+sim1.0.dist-info/licenses/torch/
+    AUD-018 note of torch_fl-2.13.0+sim1.0.skeleton.dist-info/licenses/torch/
       torch: no licence file of torch is in the wheel
     ");
 }
@@ -268,7 +283,7 @@ fn what_cannot_be_audited() {
     --- stderr
     E-AUD-006
 
-      x dist/torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: the manifest sets a severity for AUD-999, which is no rule
+      x dist/torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: the manifest sets a severity for AUD-999, which is no rule
       help: the rules are listed in docs/reference/audit.md
     ");
     case.build(|build| build["audit"] = serde_json::json!({ "host": ["lib[.so"] }));
@@ -291,7 +306,7 @@ fn what_cannot_be_audited() {
     --- stderr
     E-AUD-004
 
-      x dist/torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: torch_fl/build.json cannot be read
+      x dist/torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: torch_fl/build.json cannot be read
       `-> missing field `schema` at line 1 column 2
       help: build the wheel again with this version of torchfl
     ");

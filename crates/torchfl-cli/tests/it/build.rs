@@ -11,7 +11,7 @@ fn dry_run_for_people() {
     insta::assert_snapshot!(context.run("build sim --torch {torch} --front {stock} --dry-run"), @r"
     exit: 0
     --- stdout
-    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+    torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
 
       libc10.so [SIZE]  rpath appended
       libc10_sim.so [SIZE]  rpath appended
@@ -70,7 +70,7 @@ fn a_build_for_people() {
       libtorch_python.so [SIZE]  rpath in place
       libtorch_sim.so [SIZE]  rpath in place
 
-    dist/torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+    dist/torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
      [SIZE] in [TIME], sha256 [SHA256]
     --- stderr
     warning: no plugin given: the wheel carries none, and the `flagos` device is not registered
@@ -108,14 +108,14 @@ fn the_plan_is_what_the_wheel_holds() {
     let strings = |value: &Value| -> Vec<String> {
         value.as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect()
     };
-    let metadata = archive.read("torch_fl-2.13.0+sim1.0.dist-info/METADATA", 1 << 20).unwrap();
+    let metadata = archive.read("torch_fl-2.13.0+sim1.0.skeleton.dist-info/METADATA", 1 << 20).unwrap();
     let metadata = String::from_utf8(metadata).unwrap();
     for line in strings(&plan["requires"]) {
         assert!(metadata.contains(&format!("Requires-Dist: {line}\n")), "{line}");
     }
     for path in strings(&plan["licences"]) {
         assert!(
-            members.contains(format!("torch_fl-2.13.0+sim1.0.dist-info/licenses/{path}").as_str()),
+            members.contains(format!("torch_fl-2.13.0+sim1.0.skeleton.dist-info/licenses/{path}").as_str()),
             "{path}"
         );
     }
@@ -169,7 +169,7 @@ fn constraints_lie_beside_the_wheel() {
     both.sort();
     assert_eq!(names(&context.path("dist")), both);
     let text = fs_err::read_to_string(context.path("dist").join(&both[0])).unwrap();
-    assert_eq!(text, "torch==2.13.0+cpu\ntorch_fl==2.13.0+sim1.0\n");
+    assert_eq!(text, "torch==2.13.0+cpu.skeleton\ntorch_fl==2.13.0+sim1.0.skeleton\n");
 }
 
 #[test]
@@ -197,8 +197,8 @@ fn the_inputs_are_recorded_and_tell_nothing_of_this_machine() {
     let rows: Vec<String> = inputs.iter().map(|i| format!("{} {}", i["role"], i["name"])).collect();
     insta::assert_snapshot!(context.filter(&rows.join("\n")), @r#"
     "manifest" "sim.toml"
-    "torch" "torch 2.13.0+sim1.0"
-    "front" "torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl"
+    "torch" "torch 2.13.0+sim1.0.skeleton"
+    "front" "torch-2.13.0+cpu.skeleton-cp3XX-cp3XX-linux_[ARCH].whl"
     "#);
     let archive = Archive::open(&wheel).unwrap();
     let needle = context.path("").to_str().unwrap().trim_end_matches('/').to_owned();

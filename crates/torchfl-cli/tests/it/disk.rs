@@ -61,8 +61,8 @@ fn a_full_disk_leaves_nothing_behind() {
     --- stderr
     E-WHL-001
 
-      x cannot write new/dist/torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
-      `-> File too large (os error 27) at path "[DIR]/new/dist/.torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl.[RANDOM].tmp"
+      x cannot write new/dist/torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+      `-> File too large (os error 27) at path "[DIR]/new/dist/.torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl.[RANDOM].tmp"
     "#);
     assert_eq!(names(&context.path("")), ["front", "site", "sk"]);
 }

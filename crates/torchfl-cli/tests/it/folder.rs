@@ -20,7 +20,7 @@ fn an_installed_torch_gives_the_same_bundle_as_its_wheel() {
     context.build("", "wheel");
     context.unpack("vendor", "site");
     // What an installer and a first run add.
-    context.write("site/torch-2.13.0+sim1.0.dist-info/INSTALLER", "pip\n");
+    context.write("site/torch-2.13.0+sim1.0.skeleton.dist-info/INSTALLER", "pip\n");
     context.write("site/torch/__pycache__/version.cpython-311.pyc", "x");
     context.write("site/numpy/__init__.py", "");
     context.unpack("stock", "front");

@@ -97,7 +97,7 @@ fn build() {
     --- stdout
     Write a vendor's wheel
 
-    Usage: torchfl build [OPTIONS] --torch <WHEEL|DIR> <VENDOR|--manifest <FILE>>
+    Usage: torchfl build [OPTIONS] <VENDOR|--manifest <FILE>>
 
     Arguments:
       [VENDOR]  A built-in vendor, as `torchfl vendor list` shows them
@@ -107,11 +107,11 @@ fn build() {
           --manifest <FILE>            A manifest of your own
       -q, --quiet                      Print nothing but errors on stderr
           --torch <WHEEL|DIR>          The vendor's torch: a wheel file, or the site-packages folder it
-                                       is installed in
+                                       is installed in; none where swap is `none`
           --plugin <SO>                The plugin's library; without one the wheel carries none, and
                                        says so
-          --front <WHEEL|DIR>          The stock torch that the wheel will meet; of the fork's headers
-                                       only those that differ from its are bundled
+          --front <WHEEL|DIR>          The torch that the wheel will meet; of the fork's headers only
+                                       those that differ from its are bundled
           --sdk-root <DIR>             Where the vendor's SDK lies on the target machine; by default the
                                        manifest's first path
           --threads <N>                Threads that compress; the wheel's bytes do not depend on it
@@ -125,7 +125,8 @@ fn build() {
 
     What to build:
           --python <TAG>
-              The Python to build for; by default the one that the vendor's torch was built for
+              The Python to build for; by default the one that the vendor's torch was built for, or the
+              one that is met
           --local <TAG>
               The version's local part, in place of vendor and SDK
           --post <N>

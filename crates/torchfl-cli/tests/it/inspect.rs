@@ -23,7 +23,7 @@ fn a_library() {
 fn somebody_elses_wheel() {
     let context = Context::new();
     let value = context.json("inspect {torch}");
-    assert_eq!(value["version"], "2.13.0+sim1.0");
+    assert_eq!(value["version"], "2.13.0+sim1.0.skeleton");
     assert_eq!(value["build"], serde_json::Value::Null);
 }
 
@@ -35,8 +35,9 @@ fn our_wheel() {
     insta::assert_snapshot!(context.run(&words), @r"
     exit: 0
     --- stdout
-    torch_fl 2.13.0+sim1.0
+    torch_fl 2.13.0+sim1.0.skeleton
       32 files, [SIZE] unpacked
+      skeleton: for tests, not for Sim sample chip: it comes of torch 2.13.0+cpu.skeleton, torch 2.13.0+sim1.0.skeleton, generated from the manifest
       tag       cp3XX-cp3XX-manylinux_2_XX_[ARCH]
       requires  torch==2.13.0
       torch_fl/lib_sim/libc10.so [SIZE]  rpath $ORIGIN:/opt/sim/lib

@@ -26,7 +26,7 @@ fn a_torch_of_another_release() {
     --- stderr
     E-BLD-012
 
-      x sk/vendor/torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl is torch 2.13.0+sim1.0, and sim is for 2.12.0
+      x sk/vendor/torch-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl is torch 2.13.0+sim1.0.skeleton, and sim is for 2.12.0
       help: bring the vendor's torch 2.12.0, or a manifest for this one (`torchfl vendor add --from`)
     ");
 }
@@ -39,7 +39,7 @@ fn a_torch_of_another_vendor() {
     --- stderr
     E-BLD-013
 
-      x sk/vendor/torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl is not sim's torch: its version.py lacks `sim = '9.9'`
+      x sk/vendor/torch-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl is not sim's torch: its version.py lacks `sim = '9.9'`
       help: bring the vendor's own torch; [torch] markers say how it is recognised
     ");
     insta::assert_snapshot!(refused(&Context::new(), "cuda --torch {torch}"), @r"
@@ -48,7 +48,7 @@ fn a_torch_of_another_vendor() {
     --- stderr
     E-BLD-013
 
-      x sk/vendor/torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl is not cuda's torch: its version.py lacks `cuda: Optional[str] = '13.0'`
+      x sk/vendor/torch-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl is not cuda's torch: its version.py lacks `cuda: Optional[str] = '13.0'`
       help: bring the vendor's own torch; [torch] markers say how it is recognised
     ");
 }
@@ -64,7 +64,7 @@ fn a_torch_for_another_python() {
     --- stderr
     E-BLD-015
 
-      x sk/vendor/torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl is built for cp3XX, and cp3XX is asked for
+      x sk/vendor/torch-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl is built for cp3XX, and cp3XX is asked for
       help: leave --python out, or bring a torch other than cp3XX's
     ");
     insta::assert_snapshot!(edited(&[("\"cp310\", \"cp311\", \"cp312\", \"cp313\", \"cp314\"", "\"cp39\"")]), @r"
@@ -106,7 +106,7 @@ fn required_libraries_that_are_missing() {
     --- stderr
     E-BLD-017
 
-      x sk/vendor/torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl lacks liba.so, libb.so
+      x sk/vendor/torch-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl lacks liba.so, libb.so
       help: torch/lib holds libc10.so, libc10_sim.so, libgomp.so.1, libshm.so, libtorch.so, libtorch_cpu.so, libtorch_global_deps.so, libtorch_python.so, libtorch_sim.so
     ");
 }
@@ -119,7 +119,7 @@ fn a_glob_that_matches_nothing() {
     --- stderr
     E-BLD-010
 
-      x bundle.include: nothing in sk/vendor/torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl matches `torch.extra/*`
+      x bundle.include: nothing in sk/vendor/torch-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl matches `torch.extra/*`
       help: take the glob out of the manifest, or bring the torch that has these files
     ");
 }
@@ -133,7 +133,7 @@ fn a_distribution_that_nobody_pins() {
     --- stderr
     E-BLD-011
 
-      x sim-runtime brings libraries, but sk/vendor/torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl does not pin it
+      x sim-runtime brings libraries, but sk/vendor/torch-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl does not pin it
       help: give its version in the manifest: [[provided]] dist = "sim-runtime", version = "…"
     "#);
 }
@@ -257,14 +257,14 @@ fn what_is_no_torch() {
       x failed to query resolved metadata `none.whl`: No such file or directory (os error 2)
       help: check the spelling of the path
     ");
-    context.write("torch-2.13.0+sim1.0-cp311-cp311-linux_x86_64.whl", "text");
-    insta::assert_snapshot!(refused(&context, "sim --torch torch-2.13.0+sim1.0-cp311-cp311-linux_x86_64.whl"), @r"
+    context.write("torch-2.13.0+sim1.0.skeleton-cp311-cp311-linux_x86_64.whl", "text");
+    insta::assert_snapshot!(refused(&context, "sim --torch torch-2.13.0+sim1.0.skeleton-cp311-cp311-linux_x86_64.whl"), @r"
     exit: 2
     --- stdout
     --- stderr
     E-WHL-020
 
-      x torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl: is too short for a zip archive
+      x torch-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: is too short for a zip archive
       help: the file is damaged or was not completely copied; fetch it again and compare its sha256
     ");
     context.write("torch.whl", "text");
@@ -305,7 +305,7 @@ fn a_front_that_the_bootstrap_would_refuse() {
     --- stderr
     E-BLD-027
 
-      x front is torch 2.12.1+cpu, and the wheel stands on 2.13.0
+      x front is torch 2.12.1+cpu.skeleton, and the wheel stands on 2.13.0
       help: give --front the stock torch 2.13.0
     ");
     context.write("front/torch/version.py", &version);
@@ -329,7 +329,7 @@ fn an_attribute_that_the_vendor_does_not_have() {
     --- stderr
     E-BLD-009
 
-      x sk/vendor/torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl: torch.version.hip is to be restored from the vendor's torch, which sets none
+      x sk/vendor/torch-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: torch.version.hip is to be restored from the vendor's torch, which sets none
       help: give its value: [torch] attributes = { hip = "…" }
     "#);
 }
@@ -413,7 +413,7 @@ fn a_wheel_renamed_to_another_python() {
     --- stderr
     E-WHL-033
 
-      x torch-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl: the tags in WHEEL: `cp3XX-cp3XX`, expected `cp3XX-cp3XX`
+      x torch-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: the tags in WHEEL: `cp3XX-cp3XX`, expected `cp3XX-cp3XX`
       help: the file was renamed or edited by hand; build it again under the name that it should have
     ");
 }
@@ -426,7 +426,7 @@ fn a_wheel_renamed_to_another_version() {
     --- stderr
     E-WHL-033
 
-      x torch-2.13.0+sim2.0-cp3XX-cp3XX-linux_[ARCH].whl: the folder in the wheel: `torch-2.13.0+sim1.0.dist-info`, expected `torch-2.13.0+sim2.0.dist-info`
+      x torch-2.13.0+sim2.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: the folder in the wheel: `torch-2.13.0+sim1.0.skeleton.dist-info`, expected `torch-2.13.0+sim2.0.skeleton.dist-info`
       help: the file was renamed or edited by hand; build it again under the name that it should have
     ");
 }
@@ -439,7 +439,7 @@ fn a_wheel_renamed_to_another_distribution() {
     --- stderr
     E-WHL-033
 
-      x torch_other-2.13.0+sim1.0-cp3XX-cp3XX-linux_[ARCH].whl: the folder in the wheel: `torch-2.13.0+sim1.0.dist-info`, expected `torch_other-2.13.0+sim1.0.dist-info`
+      x torch_other-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: the folder in the wheel: `torch-2.13.0+sim1.0.skeleton.dist-info`, expected `torch_other-2.13.0+sim1.0.skeleton.dist-info`
       help: the file was renamed or edited by hand; build it again under the name that it should have
     ");
 }

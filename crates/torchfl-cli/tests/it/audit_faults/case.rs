@@ -13,7 +13,7 @@ use crate::context::Context;
 
 /// Where the wheel has its libraries.
 pub(crate) const BUNDLE: &str = "torch_fl/lib_sim";
-const INFO: &str = "torch_fl-2.13.0+sim1.0.dist-info";
+const INFO: &str = "torch_fl-2.13.0+sim1.0.skeleton.dist-info";
 /// What the build gives each library.
 const SEARCH: &str = "-Wl,--disable-new-dtags,-rpath,$ORIGIN:/opt/sim/lib";
 

@@ -10,7 +10,7 @@ fn a_requirement_without_a_reason() {
     case.require("requests>=2");
     insta::assert_snapshot!(case.audit(""), @r"
     exit: 0
-    AUD-014 warning of torch_fl-2.13.0+sim1.0.dist-info/METADATA
+    AUD-014 warning of torch_fl-2.13.0+sim1.0.skeleton.dist-info/METADATA
       requests: nothing in the plan asks for requests
     ");
 }
@@ -21,7 +21,7 @@ fn no_licences() {
     case.without_licences();
     insta::assert_snapshot!(case.audit(""), @r"
     exit: 1
-    AUD-018 error of torch_fl-2.13.0+sim1.0.dist-info/licenses/torch/
+    AUD-018 error of torch_fl-2.13.0+sim1.0.skeleton.dist-info/licenses/torch/
       torch: no licence file of torch is in the wheel
     ");
 }
@@ -34,8 +34,8 @@ fn a_record_with_another_size() {
     let path = case.pack_as_it_is();
     insta::assert_snapshot!(case.judge(&path, ""), @r"
     exit: 1
-    AUD-019 error of torch_fl-2.13.0+sim1.0.dist-info/RECORD
-      torch_fl/__main__.py: 1695 bytes are listed, the file has 1713
+    AUD-019 error of torch_fl-2.13.0+sim1.0.skeleton.dist-info/RECORD
+      torch_fl/__main__.py: 2119 bytes are listed, the file has 2137
     ");
 }
 
@@ -52,7 +52,7 @@ fn a_record_with_another_hash() {
     insta::assert_snapshot!(case.judge(&path, ""), @"exit: 0");
     insta::assert_snapshot!(case.judge(&path, "--hashes"), @r"
     exit: 1
-    AUD-019 error of torch_fl-2.13.0+sim1.0.dist-info/RECORD
+    AUD-019 error of torch_fl-2.13.0+sim1.0.skeleton.dist-info/RECORD
       torch_fl/lib_sim/libtorch.so: sha256 [SHA256] is listed, the file has [SHA256]
     ");
 }
@@ -65,9 +65,9 @@ fn a_file_that_is_not_in_record_and_one_that_is_in_it_alone() {
     let path = case.pack_as_it_is();
     insta::assert_snapshot!(case.judge(&path, ""), @r"
     exit: 1
-    AUD-019 error of torch_fl-2.13.0+sim1.0.dist-info/RECORD
+    AUD-019 error of torch_fl-2.13.0+sim1.0.skeleton.dist-info/RECORD
       torch_fl/__main__.py: the file is listed and not there
-    AUD-019 error of torch_fl-2.13.0+sim1.0.dist-info/RECORD
+    AUD-019 error of torch_fl-2.13.0+sim1.0.skeleton.dist-info/RECORD
       torch_fl/main.py: the file is not listed
     ");
 }
@@ -94,7 +94,7 @@ fn another_suppliers_triton() {
     case.require("triton==3.4.0");
     insta::assert_snapshot!(case.audit(""), @r"
     exit: 1
-    AUD-021 error of torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+    AUD-021 error of torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
       triton: the wheel requires triton, which the vendor supplies
     ");
 }
@@ -105,8 +105,8 @@ fn a_torch_of_another_release() {
     case.build(|build| build["torch"]["release"] = json!("2.12.1"));
     insta::assert_snapshot!(case.audit(""), @r"
     exit: 1
-    AUD-029 error of torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
-      2.13.0+cpu: it belongs to torch 2.12.1, and torch 2.13.0+cpu was given
+    AUD-029 error of torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+      2.13.0+cpu.skeleton: it belongs to torch 2.12.1, and torch 2.13.0+cpu.skeleton was given
     ");
 }
 

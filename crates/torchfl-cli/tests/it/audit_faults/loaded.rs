@@ -41,7 +41,7 @@ fn kernels_that_nobody_registers() {
     case.device("", &["-DNO_KERNELS"]);
     insta::assert_snapshot!(case.audit(""), @r"
     exit: 1
-    AUD-013 error of torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+    AUD-013 error of torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
       SIM: no library that the import opens defines at::sim::add
     ");
 }
@@ -125,7 +125,7 @@ fn a_stock_library_in_the_place_of_ours() {
     case.search("libtorch_cpu.so", "$ORIGIN/../../torch/lib:$ORIGIN:/opt/sim/lib");
     insta::assert_snapshot!(case.audit(""), @r"
     exit: 1
-    AUD-023 error of torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+    AUD-023 error of torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
       libc10.so: torch/lib/libc10.so is mapped, torch_fl/lib_sim/libc10.so is planned
     ");
 }

@@ -1,0 +1,102 @@
+"""A row of the table: a vendor on one architecture."""
+
+from contextlib import contextmanager
+
+from tools import ARCH, TAG, Failed, NotRun
+from vendor import Built, Installed
+
+STEPS = ("build", "audit", "install", "import", "uninstall")
+NO_SHIM = "E-BLD-028"
+
+
+class Row:
+    """What was done and what came of it."""
+
+    def __init__(self, vendor, arch):
+        self.vendor, self.arch = vendor, arch
+        self.state = dict.fromkeys(STEPS, "not-run")
+        self.reasons = {}
+        self.tags = {}
+        self.here = None
+        self.inputs = "skeleton"
+
+    @contextmanager
+    def step(self, name, what=""):
+        """Failures of a step are the row's; what hangs on the step is then not run."""
+        try:
+            yield
+            if self.state[name] == "not-run":
+                self.state[name] = "ok"
+        except (Failed, NotRun) as error:
+            missing = isinstance(error, NotRun) or getattr(error, "code", None) == NO_SHIM
+            self.state[name] = "not-run" if missing else "fail"
+            self.reasons[name] = f"{what}{error}"
+            raise Stop from error
+
+    def run(self):
+        for tag in self.vendor.tags:
+            self.for_tag(tag)
+        if self.arch == ARCH or ARCH not in self.vendor.arches:
+            self.at_hand()
+        else:
+            for name in ("install", "import", "uninstall"):
+                self.reasons[name] = f"this machine is {ARCH}: see the row of {ARCH}"
+        return self
+
+    def for_tag(self, tag):
+        """Built and audited for one of the manifest's own Pythons."""
+        folder = self.vendor.folder / f"{self.arch}-{tag}"
+        done = self.tags[tag] = {"build": "not-run", "audit": "not-run"}
+        built = None
+        try:
+            for name in ("build", "audit"):
+                with self.step(name, f"{tag}: "):
+                    if built is None:
+                        built = Built(self.vendor, folder, ("--tag", tag, "--arch", self.arch))
+                    getattr(built, name)()
+                    done[name] = "ok"
+        except Stop:
+            done[name] = self.state[name]
+        return built
+
+    def at_hand(self):
+        """Installed, imported and removed for the Python and the machine at hand."""
+        self.here = TAG
+        if self.state["build"] != "ok" or self.state["audit"] != "ok":
+            for name in ("install", "import", "uninstall"):
+                self.reasons[name] = "there is no wheel to install"
+            return
+        try:
+            with self.step("install", f"{TAG} at hand: "):
+                vendor = self.vendor.here()
+                built = Built(vendor, vendor.folder / TAG, (), sdk_in_place=True).build().audit()
+                self.inputs = "skeleton" if built.build_json["skeleton"] else "real"
+                installed = Installed(built)
+                installed.install()
+            with self.step("import"):
+                installed.imports()
+        except Stop:
+            if self.state["install"] != "ok":
+                return
+        try:
+            with self.step("uninstall"):
+                installed.uninstall()
+                installed.clear()
+        except Stop:
+            pass
+
+    @property
+    def failed(self):
+        return "fail" in self.state.values()
+
+    def json(self):
+        row = {"vendor": self.vendor.name, "arch": self.arch, **self.state, "inputs": self.inputs}
+        reasons = dict(self.reasons)
+        if self.here:
+            at_hand = f"on a skeleton for {self.here} and {ARCH}, which are at hand"
+            reasons["python"] = f"installed and imported {at_hand}; built and audited for {', '.join(self.tags)}"
+        return {**row, "python": self.here, "tags": self.tags, "reasons": reasons}
+
+
+class Stop(Exception):
+    """A step did not come to its end; its row says so."""
