@@ -6,7 +6,7 @@ VENV   := target/venv
 PY     := $(VENV)/bin/python
 TORCHFL := target/release/torchfl
 
-.PHONY: help demo test lint unit boot test-real agreement bench fuzz docs clean
+.PHONY: help demo test lint unit boot vendors test-real agreement bench fuzz docs clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -15,8 +15,8 @@ help:
 demo:
 	tests/demo.sh
 
-## test       formatting, lints, unit and command tests, and the bootstrap on the sample vendor
-test: lint unit boot
+## test       formatting, lints, unit and command tests, the bootstrap on the sample vendor, and all vendors
+test: lint unit boot vendors
 
 lint:
 	cargo fmt --all --check
@@ -29,6 +29,11 @@ unit: $(VENV)/ready
 boot: $(VENV)/ready
 	cargo build --release --locked
 	$(PY) -m pytest -q -n 2 tests/boot
+
+## vendors    every vendor without its hardware: build, audit, install, import, uninstall (VENDOR=name, MANIFEST=file)
+vendors: $(VENV)/ready
+	cargo build --release --locked
+	$(PY) tests/vendors/run.py $(VENDOR) $(if $(MANIFEST),--manifest $(MANIFEST))
 
 ## test-real  the real cuda and cuda-slim wheels, from the packages of PyTorch and NVIDIA (gigabytes; see CONTRIBUTING)
 test-real: $(VENV)/ready

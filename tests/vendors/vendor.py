@@ -46,12 +46,13 @@ class Vendor:
         return self.facts["target"]["arch"]
 
     def here(self):
-        """The same vendor for the Python and the machine at hand: a manifest that offers these alone."""
+        """The same vendor, with a manifest that offers the Python and the machine at hand as well."""
         text = self.text
-        for key, value in ("tags", TAG), ("arch", ARCH):
-            text, count = re.subn(rf"(?m)^{key}\s*=\s*\[[^]]*\]", f'{key} = ["{value}"]', text)
-            if count != 1:
-                raise Failed(f"{self.name}.toml: `{key} = [` stands {count} times")
+        for key, value, known in ("tags", TAG, self.tags), ("arch", ARCH, self.arches):
+            if value not in known:
+                text, count = re.subn(rf"(?m)^{key}\s*=\s*\[", f'{key} = ["{value}", ', text)
+                if count != 1:
+                    raise Failed(f"{self.name}.toml: `{key} = [` stands {count} times")
         path = fresh(self.folder / "here") / f"{self.name}.toml"
         path.write_text(text)
         return Vendor.file(path, self.folder / "here")

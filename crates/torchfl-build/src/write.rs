@@ -111,7 +111,7 @@ impl Plan {
         for line in &self.requires {
             metadata.push("Requires-Dist", line);
         }
-        metadata.set_markdown(&self.description());
+        metadata.set_markdown(self.description());
         metadata.to_version(parts.metadata_version)
     }
 }
