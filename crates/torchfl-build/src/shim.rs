@@ -52,18 +52,18 @@ pub struct Generated {
     pub bytes: Vec<u8>,
 }
 
-/// The shims of a build alone: nothing else is decided or proved.
-pub fn shims(request: &Request) -> Result<Vec<Generated>, Error> {
+/// The shims of a build alone, and what people should know about them: nothing else is decided or proved.
+pub fn shims(request: &Request) -> Result<(Vec<Generated>, Vec<String>), Error> {
     let start = start(request)?;
-    let (shims, _) = resolve(request, &start)?;
-    let Some(compiler) = compiler(&shims, request)? else { return Ok(Vec::new()) };
+    let (shims, notes) = resolve(request, &start)?;
+    let Some(compiler) = compiler(&shims, request)? else { return Ok((Vec::new(), notes)) };
     let generated = shims.into_iter().map(|shim| {
         let refused = |source| Error::Shim { soname: shim.soname.clone(), source };
         let source = torchfl_shim::source(&shim.spec).map_err(refused)?;
         let bytes = torchfl_shim::compile(&shim.spec, &compiler, &request.scratch).map_err(refused)?;
         Ok(Generated { shim, source, bytes })
     });
-    generated.collect()
+    Ok((generated.collect::<Result<_, Error>>()?, notes))
 }
 
 /// What the shims define, and what people should know about it.
@@ -75,7 +75,7 @@ pub(crate) fn resolve(request: &Request, start: &Start) -> Result<(Vec<Shim>, Ve
             return Err(Error::ShimThere { soname, torch: start.torch.path.clone(), path });
         }
         let wanted = match shim.kind {
-            ShimKind::VersionedForwarder => wanted::of(&soname, request, start, &mut notes)?,
+            ShimKind::VersionedForwarder => wanted::of(&soname, request, start)?,
             ShimKind::CoreGap => gap(&soname, request, start)?,
         };
         one(shim, wanted, start, &mut notes)
@@ -89,8 +89,22 @@ fn one(shim: &resolve::Shim, wanted: Wanted, start: &Start, notes: &mut Vec<Stri
     if !wanted.data.is_empty() {
         return Err(Error::ShimData { soname, symbols: told(&wanted.data) });
     }
-    if wanted.functions.is_empty() {
-        notes.push(format!("{soname}: nothing in the bundle wants a symbol of it; the [[shim]] could go"));
+    match &shim.symbols {
+        // Who lists them has decided.
+        Symbols::Computed if !wanted.unclear.is_empty() => notes.extend(wanted.unclear),
+        _ if wanted.functions.is_empty() => {
+            notes.push(format!("{soname}: nothing in the bundle wants a symbol of it"));
+        }
+        _ => {}
+    }
+    if let Some(forward) = &shim.forward
+        && !start.resolved.host.dlopen.contains(&forward.to)
+        && !start.libraries.iter().any(|library| library.name == forward.to)
+    {
+        notes.push(format!(
+            "{soname} opens {}: no audit looks for it, as [host] dlopen does not name it",
+            forward.to
+        ));
     }
     let mut functions: BTreeSet<String> = match &shim.symbols {
         Symbols::Computed => wanted.functions.keys().cloned().collect(),

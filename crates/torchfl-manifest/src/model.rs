@@ -257,7 +257,7 @@ record! {
         pub version: Option<Spanned<Symbol>>,
         /// What it defines. `computed` leaves it to the build: of a versioned forwarder, all that bundled libraries
         /// want of its SONAME; of a core gap, what `torchfl core-gap` finds. A list must hold these, or the build
-        /// stops at the first that it lacks.
+        /// stops and says what it lacks.
         pub symbols: Spanned<Symbols>,
         /// Which of them the shim answers itself. Any other is forwarded; where there is nowhere to, or the library
         /// there lacks it, a call says the symbol's name and ends the process.

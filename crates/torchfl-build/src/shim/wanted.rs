@@ -15,6 +15,8 @@ pub(super) struct Wanted {
     pub functions: Wanting,
     /// What cannot be one.
     pub data: Wanting,
+    /// Notes on symbols of which it does not show whose they are.
+    pub unclear: Vec<String>,
 }
 
 /// `STT_OBJECT`, `STT_TLS`. Most linkers note of an undefined symbol what it was when they saw it defined.
@@ -36,12 +38,7 @@ const VERSIONED: &[&str] = &[
 /// What is wanted of `soname`: all names under one of its versions; and of a library that was linked against one without
 /// versions, what nobody else can give. Names that may stay undefined (weak ones) are not wanted: whoever refers to one
 /// asks whether it is there.
-pub(super) fn of(
-    soname: &str,
-    request: &Request,
-    start: &Start,
-    notes: &mut Vec<String>,
-) -> Result<Wanted, Error> {
+pub(super) fn of(soname: &str, request: &Request, start: &Start) -> Result<Wanted, Error> {
     let mut wanted = Wanted::default();
     for library in start.libraries.iter().chain(&start.plugin) {
         let facts = &library.facts;
@@ -59,7 +56,7 @@ pub(super) fn of(
             }
         }
         if !open.is_empty() {
-            unversioned(soname, library, open, request, start, &mut wanted, notes)?;
+            unversioned(soname, library, &open, request, start, &mut wanted)?;
         }
     }
     Ok(wanted)
@@ -90,11 +87,10 @@ fn imports(library: &Library, any: bool) -> Result<Vec<Symbol>, Error> {
 fn unversioned(
     soname: &str,
     library: &Library,
-    symbols: Vec<Symbol>,
+    symbols: &[Symbol],
     request: &Request,
     start: &Start,
     wanted: &mut Wanted,
-    notes: &mut Vec<String>,
 ) -> Result<(), Error> {
     let mut given = BTreeSet::new();
     for other in start.libraries.iter().chain(&start.plugin) {
@@ -115,13 +111,13 @@ fn unversioned(
             _ => unseen.push(needed.as_str()),
         }
     }
-    let left: Vec<Symbol> = symbols.into_iter().filter(|symbol| !given.contains(&symbol.name)).collect();
+    let left: Vec<&Symbol> = symbols.iter().filter(|symbol| !given.contains(&symbol.name)).collect();
     if unseen.is_empty() || left.is_empty() {
-        for symbol in &left {
+        for symbol in left {
             wanted.add(symbol, &library.name);
         }
     } else {
-        notes.push(format!(
+        wanted.unclear.push(format!(
             "{soname}: {} needs it under no version, and {} of its symbols may be of it, or of {}, which nobody has \
              looked into: name those of {soname} in [[shim]] symbols",
             library.name,

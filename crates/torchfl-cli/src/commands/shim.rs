@@ -37,7 +37,10 @@ pub(crate) fn run(args: Shim, screen: &Screen) -> Result<Outcome, Failure> {
     let spinner = screen.spinner("reading what the vendor's libraries want");
     let generated = torchfl_build::shims(&request);
     spinner.finish_and_clear();
-    let generated = generated?;
+    let (generated, notes) = generated?;
+    for note in notes {
+        screen.warn(note);
+    }
     if generated.is_empty() {
         screen.note("the manifest has no [[shim]]");
     }

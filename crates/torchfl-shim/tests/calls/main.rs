@@ -6,3 +6,4 @@ mod file;
 mod forward;
 mod refuse;
 mod rig;
+mod source;
