@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+from elsewhere import Elsewhere, cross_compiled, root
 from tools import ARCH, TAG, Failed, NotRun
 from vendor import Built, Installed
 
@@ -17,6 +18,8 @@ class Row:
         self.reasons = {}
         self.tags = {}
         self.here = None
+        if arch != ARCH:
+            self.state["load"] = "not-run"
         self.inputs = "skeleton"
 
     @contextmanager
@@ -34,11 +37,13 @@ class Row:
     def run(self):
         for tag in self.vendor.tags:
             self.for_tag(tag)
+        if self.arch != ARCH:
+            self.loaded()
         if self.arch == ARCH or ARCH not in self.vendor.arches:
             self.at_hand()
         else:
-            for name in ("install", "import", "uninstall"):
-                self.reasons[name] = f"this machine is {ARCH}: see the row of {ARCH}"
+            for name in ("import", "uninstall"):
+                self.reasons[name] = f"there is no Python of {self.arch} here: see the row of {ARCH}"
         return self
 
     def for_tag(self, tag):
@@ -49,6 +54,8 @@ class Row:
         try:
             for name in ("build", "audit"):
                 with self.step(name, f"{tag}: "):
+                    if self.arch != ARCH:
+                        cross_compiled(self.arch)
                     if built is None:
                         built = Built(self.vendor, folder, ("--tag", tag, "--arch", self.arch))
                     getattr(built, name)()
@@ -57,12 +64,40 @@ class Row:
             done[name] = self.state[name]
         return built
 
+    def loaded(self):
+        """On another machine: installed for its tags, and loaded by its own ld.so under emulation."""
+        self.reasons["plugin"] = "parts in Rust (the plugin) are not built for this machine here"
+        tag = TAG if TAG in self.vendor.tags else self.vendor.tags[0]
+        if not self.sound():
+            return
+        # Where the machine at hand has a row of its own, that one is installed and removed; else `at_hand` does both.
+        own = ARCH in self.vendor.arches
+        try:
+            with self.step("install" if own else "load", f"{tag}: "):
+                words = ("--tag", tag, "--arch", self.arch)
+                folder = self.vendor.folder / f"{self.arch}-{tag}-loaded"
+                system = root(self.arch) if root(self.arch).is_dir() else None
+                built = Built(self.vendor, folder, words, sdk_in_place=True, system=system).build().audit()
+                elsewhere = Elsewhere(built, tag, self.arch)
+                elsewhere.install()
+            self.state["load"] = "not-run"
+            with self.step("load", f"{tag}: "):
+                elsewhere.load()
+        except Stop:
+            pass
+
+    def sound(self):
+        """Whether there are wheels to install."""
+        if self.state["build"] == self.state["audit"] == "ok":
+            return True
+        for name in self.state.keys() - {"build", "audit"}:
+            self.reasons[name] = "there is no wheel to install"
+        return False
+
     def at_hand(self):
         """Installed, imported and removed for the Python and the machine at hand."""
         self.here = TAG
-        if self.state["build"] != "ok" or self.state["audit"] != "ok":
-            for name in ("install", "import", "uninstall"):
-                self.reasons[name] = "there is no wheel to install"
+        if not self.sound():
             return
         try:
             with self.step("install", f"{TAG} at hand: "):

@@ -14,11 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from row import STEPS, Row
-from tools import REPOSITORY, torchfl
+from tools import ARCH, REPOSITORY, TAG, torchfl
 from vendor import Vendor
 
 # Compiling, packing and importing: processes that a machine of two cores takes one each of.
 AT_ONCE = 2
+HEADLINE = f"""\
+Built and audited for all of the manifest's own Pythons and machines; installed, imported and removed on a skeleton for
+{TAG} and {ARCH}, which are at hand. Of other machines, the parts in C alone are compiled, and loaded under qemu-user."""
 
 
 def vendors(names, manifests, folder):
@@ -36,13 +39,14 @@ def rows(of):
 
 def table(done):
     """The table and the reasons, for people."""
-    heads = ["vendor", "arch", *STEPS, "inputs", "python"]
-    cells = [[str(row.json()[head] or "-") for head in heads] for row in done]
+    heads = ["vendor", "arch", *STEPS, "load", "inputs", "python"]
+    cells = [[str(row.json().get(head) or "-") for head in heads] for row in done]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in [heads, *cells]]
+    lines += ["", HEADLINE, ""]
     for row in done:
         for step, reason in row.json()["reasons"].items():
-            if step in STEPS:
+            if step in row.state:
                 lines.append(f"{row.vendor.name} {row.arch}: {step} {row.state[step]}: {reason}")
     return "\n".join(line.rstrip() for line in lines)
 

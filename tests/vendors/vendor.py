@@ -61,9 +61,10 @@ class Vendor:
 class Built:
     """A wheel and what it was made of and proved with."""
 
-    def __init__(self, vendor, folder, target, sdk_in_place=False):
+    def __init__(self, vendor, folder, target, sdk_in_place=False, system=None):
         """`target` are the skeleton's words for Python and machine. With `sdk_in_place` the SDK is expected where the
-        skeleton of it lies; else at the manifest's own place, with the skeleton's folder for the root of the machine."""
+        skeleton of it lies; else at the manifest's own place, with the skeleton's folder for the root of the machine.
+        `system` is a folder with the machine's C library."""
         self.vendor, self.folder = vendor, fresh(folder)
         self.parts = parts = skeleton(*vendor.which, *target, "-o", folder / "parts")
         own = parts["vendor_wheel"]
@@ -72,12 +73,14 @@ class Built:
         self.words = [*vendor.which, "--front", self.front]
         if vendor.swap != "none":
             self.words += ["--torch", own]
-        self.root = folder / "parts"
-        self.company += ["--sysroot", self.root]
+        root = folder / "parts"
         if sdk_in_place and parts["sdk_root"]:
-            # The machine at hand has no tree of its own: the SDK is found by its real path.
             self.words += ["--sdk-root", parts["sdk_root"]]
-            self.company[-2:] = []
+            # The SDK alone, where it lies: all else of the machine is not the target's.
+            root = folder / "root"
+            shutil.copytree(parts["sdk_root"], root / parts["sdk_root"].lstrip("/"))
+        for path in filter(None, (root, system)):
+            self.company += ["--sysroot", path]
         self.wheel = None
 
     def build(self):
