@@ -31,6 +31,14 @@ def root(arch):
     return Path(f"/usr/{arch}-linux-gnu")
 
 
+def emulated(arch):
+    """The words that start a program of that machine, with that machine's own ld.so."""
+    if missing(f"qemu-{arch}") or not root(arch).is_dir():
+        wanted = f"qemu-user and libc6-{arch_of_debian(arch)}-cross"
+        raise NotRun(f"no qemu-{arch} with that machine's ld.so here (Debian: {wanted})")
+    return [f"qemu-{arch}", "-L", root(arch)]
+
+
 class Elsewhere:
     """The wheel in a site-packages folder of its own, beside what it meets."""
 
@@ -47,17 +55,14 @@ class Elsewhere:
         pip(sys.executable, "install", *words, self.built.front, *self.built.parts["provided_wheels"], self.built.wheel)
 
     def load(self):
-        emulator = f"qemu-{self.arch}"
-        if missing(emulator) or not root(self.arch).is_dir():
-            wanted = f"qemu-user and libc6-{arch_of_debian(self.arch)}-cross"
-            raise NotRun(f"no {emulator} with that machine's ld.so here (Debian: {wanted})")
+        emulator = emulated(self.arch)
         program = self.built.folder / "load"
         done = run(compiler(self.arch), "-O1", "-Wall", "-Werror", "-rdynamic", LOAD, "-o", program)
         if done.returncode != 0:
             raise Failed(f"load.c: {done.stderr.strip()}")
         key = self.built.parts["key"]
         environ = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
-        done = run(emulator, "-L", root(self.arch), program, key, *self.openings(), *self.beside(), env=environ)
+        done = run(*emulator, program, key, *self.openings(), *self.beside(), env=environ)
         if done.returncode != 0:
             raise Failed(f"{self.arch}'s ld.so: {(done.stderr or done.stdout).strip()[:500]}")
         said = [line.split(" ") for line in done.stdout.splitlines()]
@@ -98,11 +103,12 @@ class Elsewhere:
 
     def as_modelled(self, mapped):
         """ld.so's order of mapping against that of the audit's model: the same files of the wheels and the SDK, in the
-        same order. What else a process has is the interpreter's, and another one in the model than here."""
+        same order. What else a process has is the interpreter's, and another one in the model than here; and what code
+        opens by name (a shim, while it is initialised) no model of the loader knows of."""
         ours = [str(self.site), str(self.built.folder / "parts")]
-        opened = {os.path.realpath(path) for path in self.beside()}
+        opened = {Path(path).name for path in self.beside()} | set(self.built.vendor.facts["host"]["dlopen"])
         paths = [os.path.realpath(path) for path in mapped]
-        real = [path for path in paths if path.startswith(tuple(ours)) and path not in opened]
+        real = [path for path in paths if path.startswith(tuple(ours)) and Path(path).name not in opened]
         files = [one["file"] for one in self.built.report["mapped"] if not one["given"]]
         model = [file if file.startswith("/") else str(self.site / file) for file in files]
         model = [path for path in model if path.startswith(tuple(ours))]

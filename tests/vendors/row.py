@@ -62,7 +62,8 @@ class Row:
                     done[name] = "ok"
         except Stop:
             done[name] = self.state[name]
-        return built
+            if name == "build":
+                self.reasons.setdefault("audit", "there is no wheel to audit")
 
     def loaded(self):
         """On another machine: installed for its tags, and loaded by its own ld.so under emulation."""

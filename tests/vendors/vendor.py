@@ -119,6 +119,12 @@ class Built:
         if errors:
             raise Failed("; ".join(errors[:3]))
         self.report = report
+        # The manifest's [host] would do for the audit; the skeleton has the files, so its search path must find them.
+        sdk = Path(self.parts["sdk_root"] or "/nonexistent").rglob("*.so*")
+        there = {path.name for path in sdk}
+        unseen = [one["library"] for one in report["assumed"] if one["word"] == "host" and one["library"] in there]
+        if unseen:
+            raise Failed(f"the search path does not lead to {', '.join(unseen)}, which the SDK has")
         if not any(said.startswith("torch-fl ") for said in report["skeletons"]):
             raise Failed("the audit does not say that this is a skeleton")
         return self
@@ -165,7 +171,8 @@ class Installed:
         key = key or self.built.parts["key"]
         done = run(self.python, *options, HERE / "inside.py", key, *words, env=self.environ(), cwd=self.root)
         if done.returncode != 0:
-            raise Failed((done.stderr.strip() or done.stdout.strip()).splitlines()[-1])
+            # Of an error of the bootstrap, the message and the next step.
+            raise Failed(" ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-2:]))
         self.stderr = done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 
