@@ -15,7 +15,7 @@ help:
 demo:
 	tests/demo.sh
 
-## test       formatting, lints, unit and command tests, the bootstrap on the sample vendor, and all vendors
+## test       formatting, lints, unit and command tests, the bootstrap on the sample vendor, and every vendor
 test: lint unit boot vendors
 
 lint:
@@ -28,7 +28,7 @@ unit: $(VENV)/ready
 
 boot: $(VENV)/ready
 	cargo build --release --locked
-	$(PY) -m pytest -q -n 2 tests/boot
+	$(PY) -m pytest -q -n 2 tests/boot tests/vendors
 
 ## vendors    every vendor without its hardware: build, audit, install, import, uninstall (VENDOR=name, MANIFEST=file)
 vendors: $(VENV)/ready

@@ -42,7 +42,8 @@ def table(done):
     heads = ["vendor", "arch", *STEPS, "load", "inputs", "python"]
     cells = [[str(row.json().get(head) or "-") for head in heads] for row in done]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in [heads, *cells]]
+    padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in [heads, *cells])
+    lines = ["  ".join(line) for line in padded]
     lines += ["", HEADLINE, ""]
     for row in done:
         for step, reason in row.json()["reasons"].items():

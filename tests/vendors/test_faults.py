@@ -45,15 +45,16 @@ def built(sound, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("edit", "code"),
+    ("old", "new", "code"),
     [
-        (("markers = [\"sim = '1.0'\"]", "markers = [\"sim = '9.9'\"]"), "E-BLD-013"),
-        (('"libc10_sim.so", "libtorch_sim.so",\n]\nkernels', '"libc10_sim.so", "libtorch_sim.so", "liba.so",\n]\nkernels'), "E-BLD-017"),
-        (('kernels = "SIM" ', 'kernels = "SOM" '), "E-BLD-032"),
+        ("markers = [\"sim = '1.0'\"]", "markers = [\"sim = '9.9'\"]", "E-BLD-013"),
+        ('"libtorch_sim.so",\n]\nkernels', '"libtorch_sim.so", "liba.so",\n]\nkernels', "E-BLD-017"),
+        ('kernels = "SIM" ', 'kernels = "SOM" ', "E-BLD-032"),
     ],
     ids=["another marker", "a library that is not there", "another dispatch key"],
-)  # fmt: skip
-def test_a_manifest_that_is_wrong_about_the_torch_is_not_built(built, tmp_path, edit, code):
+)
+def test_a_manifest_that_is_wrong_about_the_torch_is_not_built(built, tmp_path, old, new, code):
+    edit = old, new
     built.words[built.words.index("--manifest") + 1] = sim(tmp_path / "wrong", edit).which[1]
     with pytest.raises(Failed) as failed:
         built.build()

@@ -52,7 +52,8 @@ def test_so_it_is_for_the_other_ways_to_bundle(tmp_path, swap):
         text = text[: provided[0]] + text[provided[1] :]
         changes = {'attributes = { acme = "from-vendor" }': "", '"experimental"': '"runtime-only"'}
     else:
-        core = '"libc10.so", "libtorch_cpu.so", "libtorch.so", "libtorch_global_deps.so", "libshm.so", "libtorch_python.so",'
+        core = [f'"{name}"' for name in ("libc10.so", "libtorch_cpu.so", "libtorch.so", "libtorch_global_deps.so")]
+        core = ", ".join([*core, '"libshm.so"', '"libtorch_python.so"']) + ","
         front = 'front = ["libc10.so", "libtorch_cpu.so", "libtorch.so", "libshm.so", "libtorch_python.so"]\n'
         changes = {f"    {core}\n": "", "optional = [": f"{front}optional = ["}
     for old, new in changes.items():
