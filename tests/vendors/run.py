@@ -21,7 +21,7 @@ from vendor import Vendor
 AT_ONCE = 2
 HEADLINE = f"""\
 Built and audited for all of the manifest's own Pythons and machines; installed, imported and removed on a skeleton for
-{TAG} and {ARCH}, which are at hand. Of other machines, the parts in C alone are compiled, and loaded under qemu-user."""
+{TAG} and {ARCH}, which are at hand. Of other machines only what is in C is compiled, and loaded under qemu-user."""
 
 
 def vendors(names, manifests, folder):
