@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use torchfl_wheel::normalize_name;
 
 use crate::finding::Severity;
 
@@ -72,6 +73,9 @@ pub(crate) struct File {
 pub(crate) struct Torch {
     /// The release.
     pub release: String,
+    /// `cpu`, `any` or `vendor`.
+    #[serde(default)]
+    pub front: String,
 }
 
 /// A library that is opened.
@@ -142,4 +146,39 @@ pub(crate) struct Owner {
     pub name: String,
     /// What its local version starts with.
     pub local: Option<String>,
+    /// The version for this torch and SDK.
+    #[serde(default)]
+    pub version: Option<String>,
+}
+
+impl Triton {
+    /// Whether this distribution (by its normalised name) may own `triton/` here.
+    pub(crate) fn owns(&self, name: &str, version: &str) -> bool {
+        self.owners.iter().any(|owner| normalize_name(&owner.name) == name && owner.is(version))
+    }
+
+    /// The first owner whose version is known, as a requirement.
+    pub(crate) fn pin(&self) -> Option<String> {
+        self.owners.iter().find_map(|owner| Some(format!("{}=={}", owner.name, owner.version.as_ref()?)))
+    }
+
+    /// What speaks against another one's.
+    pub(crate) fn why_not(&self) -> &'static str {
+        match self.supplier.as_str() {
+            "vendor" => "which the vendor supplies",
+            "none" => "and the platform has no Triton",
+            _ => "and is no owner of it here",
+        }
+    }
+}
+
+impl Owner {
+    fn is(&self, version: &str) -> bool {
+        let local = version.split_once('+').map_or("", |(_, local)| local);
+        match (&self.local, &self.version) {
+            (Some(wanted), _) => local.starts_with(wanted),
+            (None, Some(known)) => version == known,
+            (None, None) => true,
+        }
+    }
 }

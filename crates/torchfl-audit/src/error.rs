@@ -100,6 +100,18 @@ pub enum Error {
         /// The stock torch.
         stock: PathBuf,
     },
+    /// A wheel without `build.json`.
+    #[error("{}: no wheel of torch_fl: it holds no torch_fl/build.json", path.display())]
+    NotOurs {
+        /// The wheel.
+        path: PathBuf,
+    },
+    /// The resolver's answer is not in its usual form.
+    #[error("the resolver's answer has a line that cannot be read: `{line}`")]
+    Answer {
+        /// The line.
+        line: String,
+    },
     /// Neither a library nor a symbol.
     #[error("{name}: no library of this name is looked for, and no symbol of it is defined or referred to")]
     Unknown {
@@ -127,6 +139,8 @@ impl Error {
             Self::TooLarge { .. } => "E-AUD-012",
             Self::NoExtra { .. } => "E-AUD-013",
             Self::Special { .. } => "E-AUD-010",
+            Self::NotOurs { .. } => "E-AUD-014",
+            Self::Answer { .. } => "E-AUD-015",
         }
     }
 
@@ -150,6 +164,8 @@ impl Error {
             Self::NoRule { .. } => "the rules are listed in docs/reference/audit.md",
             Self::Library { .. } => "name a shared library that is linked against torch",
             Self::NoCore { .. } => "name two torches for the same machine",
+            Self::NotOurs { .. } => "name a wheel that `torchfl build` wrote",
+            Self::Answer { .. } => "try another release of uv; 0.13.9 is understood",
             Self::Special { .. } => "name a wheel file, or a site-packages folder",
             Self::TwoSubjects { .. } => "uninstall torch_fl, and remove what is left of the older one",
             Self::TooLarge { .. } => "install that distribution again",

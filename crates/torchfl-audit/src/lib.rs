@@ -4,9 +4,11 @@
 //!   is wrong: [`Finding`]s of [`RULES`]. What nobody has looked at is an [`Assumption`].
 //! * [`explain`] says why a library was found where it was, or a symbol bound to what it is.
 //! * [`core_gap`] says what of a fork's core the stock core lacks.
+//! * [`closure`] says who owns `triton/` in what an installer would bring beside a wheel.
 //! * [`promised`] is what a platform tag promises of a system, and [`allows`] asks it.
 
 mod build;
+mod closure;
 mod dist;
 mod error;
 mod finding;
@@ -21,6 +23,7 @@ mod system;
 mod why;
 
 pub use build::Opened;
+pub use closure::{Claim, Closure, ClosureRequest, Resolution, Resolved, closure, resolved};
 pub use dist::{Dist, Part, is_skeleton};
 pub use error::Error;
 pub use finding::{Finding, Rule, Severity};

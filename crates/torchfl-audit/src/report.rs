@@ -8,6 +8,7 @@ use torchfl_elf::Kind;
 use torchfl_loader::Process;
 
 use crate::Error;
+use crate::build::Build;
 use crate::dist::{Dist, is_skeleton};
 use crate::finding::{Finding, Severity};
 use crate::import::{self, Import, Way};
@@ -342,11 +343,20 @@ fn openings(site: &Site, import: &Import<'_>, way: Way, found: &mut Vec<Finding>
 }
 
 /// Severities as the manifest sets them; each finding once, the worst first.
-fn settle(site: &Site, mut found: Vec<Finding>) -> Result<Vec<Finding>, Error> {
-    if let Some(build) = &site.build {
+fn settle(site: &Site, found: Vec<Finding>) -> Result<Vec<Finding>, Error> {
+    settle_by(site.build.as_ref(), &site.subject().path, found)
+}
+
+/// The same, of the wheel at `path`.
+pub(crate) fn settle_by(
+    build: Option<&Build>,
+    path: &Path,
+    mut found: Vec<Finding>,
+) -> Result<Vec<Finding>, Error> {
+    if let Some(build) = build {
         for (code, severity) in &build.audit.severity {
             if rules::rule(code).is_none() {
-                return Err(Error::NoRule { path: site.subject().path.clone(), code: code.clone() });
+                return Err(Error::NoRule { path: path.to_owned(), code: code.clone() });
             }
             for finding in found.iter_mut().filter(|finding| finding.code == *code) {
                 finding.severity = *severity;

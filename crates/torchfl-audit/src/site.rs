@@ -298,7 +298,7 @@ fn lay(files: &mut Files, dists: &[Dist], shut: &[Dist]) {
     dists[0].mount(files, SITE);
 }
 
-fn read_build(dist: &Dist) -> Result<Build, Error> {
+pub(crate) fn read_build(dist: &Dist) -> Result<Build, Error> {
     let text = dist.read("torch_fl/build.json")?;
     let build = serde_json::from_slice::<Build>(&text).and_then(Build::checked);
     build.map_err(|source| Error::BuildJson { path: dist.path.clone(), source })

@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Fetch(Fetch),
     /// Judge a wheel before it ships: will it load, beside this torch, on that machine?
     Audit(Audit),
+    /// Resolve what an installer would bring beside a wheel: has `triton/` one owner, the right one?
+    Closure(Closure),
     /// Say why a library is found where it is, or what a symbol is bound to
     Why(Why),
     /// Say what of a fork's core the stock core lacks
@@ -237,6 +239,48 @@ pub(crate) struct Audit {
     /// A library or symbol that may stay unresolved
     #[arg(long, value_name = "NAME", help_heading = "What to prove it with")]
     pub allow_unresolved: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Closure {
+    /// The wheel
+    pub wheel: PathBuf,
+    /// What else is installed, `flag_gems` or `acme-triton==3.6.0+acme1`
+    #[arg(long, value_name = "REQUIREMENT", help_heading = "What is installed")]
+    pub with: Vec<String>,
+    /// The torch that is installed: a wheel file; by default the resolver chooses
+    #[arg(long, value_name = "WHEEL", help_heading = "What is installed")]
+    pub torch: Option<PathBuf>,
+    /// Constraints, as those beside the wheel
+    #[arg(long, short, value_name = "FILE", help_heading = "What is installed")]
+    pub constraint: Vec<PathBuf>,
+    /// Requirements that replace those of distributions, as uv understands them
+    #[arg(long, value_name = "FILE", help_heading = "What is installed")]
+    pub r#override: Vec<PathBuf>,
+    /// The site-packages folder that it is installed into: who owns `triton/` there counts too
+    #[arg(long, value_name = "DIR", help_heading = "What is installed")]
+    pub installed: Vec<PathBuf>,
+    /// The Python to resolve for, `3.12` [default: the wheel's; where it is for any, uv's]
+    #[arg(long, value_name = "VERSION", help_heading = "What for")]
+    pub python: Option<String>,
+    /// The platform to resolve for, as uv names it [default: the wheel's]
+    #[arg(long, value_name = "NAME", help_heading = "What for")]
+    pub platform: Option<String>,
+    /// The package index, in place of PyPI
+    #[arg(long, value_name = "URL", help_heading = "Where from")]
+    pub index_url: Option<String>,
+    /// A further package index, asked first
+    #[arg(long, value_name = "URL", help_heading = "Where from")]
+    pub extra_index_url: Vec<String>,
+    /// A folder of wheels, which are looked into, or a page of links
+    #[arg(long, short, value_name = "DIR|URL", help_heading = "Where from")]
+    pub find_links: Vec<String>,
+    /// Ask no index, only `--find-links`
+    #[arg(long, help_heading = "Where from")]
+    pub no_index: bool,
+    /// The resolver
+    #[arg(long, value_name = "UV", default_value = "uv")]
+    pub uv: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -41,6 +41,7 @@ fn run(command: Command, screen: &Screen) -> Result<Outcome, Failure> {
         Command::Build(args) => commands::build::run(args, screen),
         Command::Fetch(args) => commands::fetch::run(&args, screen),
         Command::Audit(args) => commands::audit::run(args, screen),
+        Command::Closure(args) => commands::closure::run(args, screen),
         Command::Why(args) => commands::why::run(args, screen),
         Command::CoreGap(args) => commands::core_gap::run(args, screen),
         Command::Shim(args) => commands::shim::run(args, screen),

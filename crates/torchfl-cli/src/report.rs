@@ -148,6 +148,10 @@ pub(crate) enum Error {
     NoInput { role: String },
     #[error("{path}: its logins cannot be read", path = .path.display())]
     Netrc { path: PathBuf, source: torchfl_fetch::Error },
+    #[error("cannot start the resolver {}", .uv.display())]
+    NoResolver { uv: PathBuf, source: io::Error },
+    #[error("the resolver failed: {message}")]
+    Resolver { message: String },
 }
 
 impl Error {
@@ -166,6 +170,8 @@ impl Error {
             Self::Option { .. } => "E-CLI-011",
             Self::NoInput { .. } => "E-CLI-012",
             Self::Netrc { .. } => "E-CLI-013",
+            Self::NoResolver { .. } => "E-CLI-014",
+            Self::Resolver { .. } => "E-CLI-015",
         }
     }
 
@@ -189,6 +195,10 @@ impl Error {
             Self::BuildJson { .. } => "it was changed by hand; build the wheel again",
             Self::Neither { .. } => "name a shared library, a program, or a .whl file",
             Self::Places { .. } => "give it once for each folder, in their order, or not at all",
+            Self::NoResolver { .. } => "install uv (`pip install uv`), or name it: --uv",
+            Self::Resolver { .. } => {
+                "it does not come to an answer: check the options, and whether the index is there"
+            }
             Self::NoLibrary { .. } => "name the folders that the SDK's or the system's libraries are in",
             Self::Choose { option, .. } => return Some(format!("say which: {option}")),
             Self::Option { .. } => {

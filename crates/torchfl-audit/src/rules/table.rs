@@ -74,7 +74,7 @@ rules! {
         "The wheel installs a file into the folder of another distribution, or over one of its files. Installing and removing either damages the other.",
         "move the file into the wheel's own package";
     TRITON = "AUD-021", Error, "Triton of the wrong supplier",
-        "The vendor supplies Triton, and a requirement or an installed distribution brings another owner of `triton/`.",
+        "The vendor supplies Triton, or has none, and a requirement or another distribution brings an owner of `triton/` that is not of this platform.",
         "require the vendor's distribution instead: `[triton] owners`";
     STATIC_TLS = "AUD-022", Error, "No room in the static TLS block",
         "Libraries that are opened late use thread-local variables of the initial-exec model, and together need more than the surplus that glibc keeps for them (elf/dl-tls.c: 1664 bytes).",
@@ -103,6 +103,15 @@ rules! {
     PROMISED = "AUD-030", Error, "Not the library that was promised",
         "build.json names the bundle's libraries and their sizes, and one is not there or has another size. The import refuses that before it opens anything.",
         "build the wheel again; libraries are stripped and edited before a build, not after it";
+    NO_TRITON = "AUD-031", Error, "Nobody brings Triton",
+        "`torchfl closure`: no distribution of the closure installs `triton/`, and the platform has a Triton: `torch.compile` and FlagGems have no compiler.",
+        "install the vendor's too: `[triton] owners`";
+    TWO_TRITONS = "AUD-032", Error, "Two owners of triton/",
+        "Two distributions install the folder `triton/`. The one that is unpacked last overwrites the other, and no installer sees it.",
+        "leave one of them out: the constraints beside the wheel shut those that are not this platform's";
+    NO_CLOSURE = "AUD-033", Error, "No set of distributions fits",
+        "`torchfl closure`: the resolver finds no versions that satisfy the wheel, what is asked for beside it, and the constraints.",
+        "the reason names who asks for what: add the index that has it, or leave out who asks";
 }
 
 /// The rule of a code.

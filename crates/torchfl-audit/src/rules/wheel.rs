@@ -28,7 +28,7 @@ pub(crate) fn check(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> 
 }
 
 /// Names that a distribution requires, whatever the markers.
-fn requires(dist: &Dist) -> Result<Vec<String>, Error> {
+pub(crate) fn requires(dist: &Dist) -> Result<Vec<String>, Error> {
     let Some(metadata) = &dist.metadata else { return Ok(Vec::new()) };
     Ok(metadata
         .requires_dist()?
@@ -231,27 +231,21 @@ fn triton(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> {
     let Some(triton) = site.build.as_ref().and_then(|build| build.audit.triton.as_ref()) else {
         return Ok(());
     };
-    if triton.supplier != "vendor" {
+    if triton.supplier == "pypi" {
         return Ok(());
     }
-    let owner = |name: &str, version: &str| {
-        let local = version.split_once('+').map_or("", |(_, local)| local);
-        triton.owners.iter().any(|owner| {
-            normalize_name(&owner.name) == name
-                && owner.local.as_deref().is_none_or(|wanted| local.starts_with(wanted))
-        })
-    };
+    let why = triton.why_not();
     let subject = site.subject();
     let file = subject.file_name();
     for (index, dist) in site.dists.iter().enumerate() {
         let owns = is_stock_triton(&dist.name) || dist.has("triton/__init__.py");
-        if owns && !owner(&dist.name, &dist.version) {
-            let reason = format!("{} {} brings triton/, which the vendor supplies", dist.name, dist.version);
+        if owns && !triton.owns(&dist.name, &dist.version) {
+            let reason = format!("{} {} brings triton/, {why}", dist.name, dist.version);
             found.push(rules::TRITON.finding(&file, &dist.name, reason));
         }
         for name in requires(dist)?.into_iter().filter(|name| is_stock_triton(name)) {
             let who = if index == 0 { "the wheel" } else { dist.name.as_str() };
-            let reason = format!("{who} requires {name}, which the vendor supplies");
+            let reason = format!("{who} requires {name}, {why}");
             found.push(rules::TRITON.finding(&file, name, reason));
         }
     }
@@ -268,8 +262,7 @@ fn unjustified(site: &Site, found: &mut Vec<Finding>) -> Result<(), Error> {
     let owners: BTreeSet<String> =
         triton.iter().flat_map(|triton| &triton.owners).map(|owner| normalize_name(&owner.name)).collect();
     // Told of as the wrong one.
-    let wrong =
-        |name: &str| is_stock_triton(name) && triton.is_some_and(|triton| triton.supplier == "vendor");
+    let wrong = |name: &str| is_stock_triton(name) && triton.is_some_and(|triton| triton.supplier != "pypi");
     for name in requires(subject)? {
         if name != "torch" && !named.contains(&name) && !owners.contains(&name) && !wrong(&name) {
             let info = subject.info.as_deref().unwrap_or_default();

@@ -82,7 +82,7 @@ fn text(report: &Report) -> String {
         );
     }
     for severity in [Severity::Error, Severity::Warning, Severity::Note] {
-        findings(report, severity, &mut text);
+        findings(&report.findings, severity, &mut text);
     }
     assumed(&report.assumed, &mut text);
     if !report.allowed.is_empty() {
@@ -121,8 +121,8 @@ pub(crate) fn number(count: usize, word: &str) -> String {
 }
 
 /// The findings of one severity, those of one rule together, and in it those of one file.
-fn findings(report: &Report, severity: Severity, text: &mut String) {
-    let all: Vec<&Finding> = report.findings.iter().filter(|finding| finding.severity == severity).collect();
+pub(crate) fn findings(all: &[Finding], severity: Severity, text: &mut String) {
+    let all: Vec<&Finding> = all.iter().filter(|finding| finding.severity == severity).collect();
     if all.is_empty() {
         return;
     }
