@@ -96,7 +96,7 @@ pub fn closure(request: &ClosureRequest) -> Result<Closure, Error> {
     own_requirements(&subject, triton, request, &mut found)?;
     let (resolved, owners) = match &request.resolution {
         Resolution::Refused(reason) => {
-            found.push(rules::NO_CLOSURE.finding(&file, &file, reason));
+            found.push(rules::NO_CLOSURE.finding(&file, "resolution", reason));
             (Vec::new(), Vec::new())
         }
         Resolution::Found(resolved) => {

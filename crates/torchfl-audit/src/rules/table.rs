@@ -97,8 +97,8 @@ rules! {
     UNPROVED = "AUD-028", Error, "Taken on somebody's word",
         "With `--require-proof`, everything has to be seen in a file.",
         "give the file: `--front` or `--torch`, `--with`, `--sysroot`";
-    WRONG_TORCH = "AUD-029", Error, "Torch of another release",
-        "The torch that was given is of another release, or for another Python, than the wheel belongs to: no installer would put the two together.",
+    WRONG_TORCH = "AUD-029", Error, "Torch of another release or build",
+        "The torch that was given is of another release, or for another Python, than the wheel belongs to: no installer would put the two together. In a closure: it is built for an accelerator, and the import accepts the CPU build alone.",
         "give the torch that the wheel's Requires-Dist names";
     PROMISED = "AUD-030", Error, "Not the library that was promised",
         "build.json names the bundle's libraries and their sizes, and one is not there or has another size. The import refuses that before it opens anything.",

@@ -18,9 +18,9 @@ const GLIBC: [u32; 12] = [17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40];
 const NO_SOLUTION: i32 = 1;
 
 pub(crate) fn run(args: args::Closure, screen: &Screen) -> Result<Outcome, Failure> {
-    let wheel = fs_err::canonicalize(&args.wheel)?;
+    fs_err::metadata(&args.wheel)?;
     let spinner = screen.spinner("resolving");
-    let resolution = resolve(&args, &wheel);
+    let resolution = resolve(&args);
     spinner.finish_and_clear();
     let local = args.find_links.iter().filter(|place| !place.contains("://")).map(Into::into);
     let closure = torchfl_audit::closure(&ClosureRequest {
@@ -29,7 +29,7 @@ pub(crate) fn run(args: args::Closure, screen: &Screen) -> Result<Outcome, Failu
         installed: args.installed,
         known: torchfl_manifest::triton_owners().map(str::to_owned).collect(),
         scratch: scratch(),
-        wheel,
+        wheel: args.wheel,
     })?;
     screen.data(&closure, text)?;
     let bad = closure.findings.iter().any(|finding| finding.severity == Severity::Error);
@@ -37,8 +37,8 @@ pub(crate) fn run(args: args::Closure, screen: &Screen) -> Result<Outcome, Failu
 }
 
 /// Asks uv. Its configuration files are left out: the answer shall follow from this command line.
-fn resolve(args: &args::Closure, wheel: &Path) -> Result<Resolution, Failure> {
-    let name: WheelName = wheel.file_name().unwrap_or_default().to_string_lossy().parse()?;
+fn resolve(args: &args::Closure) -> Result<Resolution, Failure> {
+    let name: WheelName = args.wheel.file_name().unwrap_or_default().to_string_lossy().parse()?;
     let mut uv = Command::new(&args.uv);
     uv.args(["pip", "compile", "-", "--no-header", "--annotation-style", "split", "--no-config"]);
     uv.args(["--no-progress", "--color", "never", "--no-python-downloads"]);
@@ -60,9 +60,9 @@ fn resolve(args: &args::Closure, wheel: &Path) -> Result<Resolution, Failure> {
     if args.no_index {
         uv.arg("--no-index");
     }
-    let mut wanted = vec![format!("torch_fl @ {}", url(wheel))];
+    let mut wanted = vec![format!("torch_fl @ {}", url(&std::path::absolute(&args.wheel)?))];
     if let Some(torch) = &args.torch {
-        wanted.push(format!("torch @ {}", url(&fs_err::canonicalize(torch)?)));
+        wanted.push(format!("torch @ {}", url(&std::path::absolute(torch)?)));
     }
     wanted.extend(args.with.iter().cloned());
     ask(uv, &args.uv, &wanted.join("\n"))

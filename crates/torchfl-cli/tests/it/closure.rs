@@ -1,4 +1,4 @@
-//! The owners of `triton/` in what a resolver answers. Here it is a script; tests/boot/test_closure.py asks uv.
+//! The owners of `triton/` in what a resolver answers. Here it is a script; `tests/boot/test_closure.py` asks uv.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -37,58 +37,147 @@ fn closure(context: &Context, more: &str) -> String {
 
 const WHEEL: &str = "torch-fl @ file:///d/torch_fl-2.13.0%2Bsim1.0-cp311-cp311-manylinux_2_28_x86_64.whl";
 
+const WHEELS_TORCH: &str = "\
+torch==2.13.0+cpu
+    # via torch-fl
+";
+
 #[test]
 fn the_vendors_own() {
-    let answer = format!(
-        "puller==1.0\ntorch==2.13.0+cpu\n    # via torch-fl\n{WHEEL}\ntriton==3.6.0+sim1\n    # via\n    #   -c c.txt\n    #   puller"
-    );
-    let context = case(&answer, 0);
-    insta::assert_snapshot!(closure(&context, "--with puller"), @"");
+    let rest = "triton==3.6.0+sim1\n    # via\n    #   -c c.txt\n    #   puller";
+    let context = case(&format!("puller==1.0\n{WHEELS_TORCH}{WHEEL}\n{rest}"), 0);
+    insta::assert_snapshot!(closure(&context, "--with puller"), @r"
+    exit: 0
+    --- stdout
+    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: triton/ is of triton 3.6.0+sim1 alone
+      puller -> triton
+
+    of puller 1.0, torch 2.13.0+cpu, torch-fl 2.13.0+sim1.0, triton 3.6.0+sim1
+    --- stderr
+    ");
     let asked = fs_err::read_to_string(context.path("asked")).unwrap();
-    assert!(
-        asked.starts_with("torch_fl @ file:///")
-            && asked.ends_with("%2Bsim1.0-cp311-cp311-manylinux_2_28_x86_64.whl\npuller")
-            || asked.ends_with("\npuller"),
-        "{asked}"
-    );
+    assert!(asked.starts_with("torch_fl @ file:///") && asked.ends_with(".whl\npuller"), "{asked}");
 }
 
 #[test]
 fn the_stock_one_beside_the_vendors() {
-    let answer = format!(
-        "flagtree==0.6.1+sim3\ntorch==2.13.0\n    # via torch-fl\n{WHEEL}\ntriton==3.7.1\n    # via\n    #   puller\n    #   torch"
-    );
-    insta::assert_snapshot!(closure(&case(&answer, 0), ""), @"");
+    let torch = "torch==2.13.0\n    # via torch-fl\n";
+    let triton = "triton==3.7.1\n    # via\n    #   puller\n    #   torch";
+    let answer = format!("flagtree==0.6.1+sim3\npuller==1.0\n{torch}{WHEEL}\n{triton}");
+    insta::assert_snapshot!(closure(&case(&answer, 0), ""), @r"
+    exit: 1
+    --- stdout
+    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: 3 errors
+
+    errors:
+      AUD-021 Triton of the wrong supplier
+        torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+          triton 3.7.1 brings triton/, which the vendor supplies: puller -> triton; torch-fl -> torch -> triton
+        fix: install with the constraints beside the wheel (pip -c, uv --constraints), or ask for triton==3.6.0+sim1 yourself
+      AUD-029 Torch of another release or build
+        torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+          torch 2.13.0 requires triton: it is built for an accelerator, and the wheel stands on the CPU build
+        fix: add PyTorch's index of CPU wheels, and ask for torch==2.13.0+cpu
+      AUD-032 Two owners of triton/
+        torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+          triton/: flagtree 0.6.1+sim3 (flagtree) and triton 3.7.1 (puller -> triton; torch-fl -> torch -> triton)
+        fix: leave one of them out: the constraints beside the wheel shut those that are not this platform's
+
+    of flagtree 0.6.1+sim3, puller 1.0, torch 2.13.0, torch-fl 2.13.0+sim1.0, triton 3.7.1
+    --- stderr
+    ");
 }
 
 #[test]
 fn nobody() {
-    insta::assert_snapshot!(closure(&case(&format!("torch==2.13.0+cpu\n    # via torch-fl\n{WHEEL}"), 0), ""), @"");
+    insta::assert_snapshot!(closure(&case(&format!("{WHEELS_TORCH}{WHEEL}"), 0), ""), @r"
+    exit: 1
+    --- stdout
+    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: 1 error
+
+    errors:
+      AUD-031 Nobody brings Triton
+        torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+          no distribution brings triton/
+        fix: install triton==3.6.0+sim1 too, from the vendor's index
+
+    of torch 2.13.0+cpu, torch-fl 2.13.0+sim1.0
+    --- stderr
+    ");
 }
 
 #[test]
 fn no_solution() {
-    let answer = "error: No solution found when resolving dependencies\n  cause: Because you require torch==2.13.0+cpu, we can\n         conclude that your requirements are unsatisfiable.";
-    insta::assert_snapshot!(closure(&case(answer, 1), ""), @"");
+    let answer = "\
+error: No solution found when resolving dependencies
+  cause: Because you require torch==2.13.0+cpu, we can
+         conclude that your requirements are unsatisfiable.";
+    insta::assert_snapshot!(closure(&case(answer, 1), ""), @r"
+    exit: 1
+    --- stdout
+    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: 1 error
+
+    errors:
+      AUD-033 No set of distributions fits
+        torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+          resolution: No solution found when resolving dependencies cause: Because you require torch==2.13.0+cpu, we can conclude that your requirements are unsatisfiable.
+        fix: the reason names who asks for what: add the index that has it, or leave out who asks
+    --- stderr
+    ");
 }
 
 #[test]
 fn a_resolver_that_fails() {
-    insta::assert_snapshot!(closure(&case("error: unexpected argument", 2), ""), @"");
+    insta::assert_snapshot!(closure(&case("error: unexpected argument", 2), ""), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    E-CLI-015
+
+      x the resolver failed: unexpected argument
+      help: it does not come to an answer: check the options, and whether the index is there
+    ");
 }
 
 #[test]
 fn an_answer_that_is_none() {
-    insta::assert_snapshot!(closure(&case("Hello", 0), ""), @"");
+    insta::assert_snapshot!(closure(&case("Hello", 0), ""), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    E-AUD-015
+
+      x the resolver's answer has a line that cannot be read: `Hello`
+      help: try another release of uv; 0.13.9 is understood
+    ");
 }
 
 #[test]
 fn no_resolver() {
-    insta::assert_snapshot!(closure(&case("", 0), ""), @"");
+    let context = case("", 0);
+    fs_err::remove_file(context.path("uv")).unwrap();
+    insta::assert_snapshot!(closure(&context, ""), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    E-CLI-014
+
+      x cannot start the resolver ./uv
+      `-> No such file or directory (os error 2)
+      help: install uv (`pip install uv`), or name it: --uv
+    ");
 }
 
 #[test]
 fn a_wheel_of_somebody_else() {
     let context = case("puller==1.0", 0);
-    insta::assert_snapshot!(context.run("closure {stock} --uv ./uv"), @"");
+    insta::assert_snapshot!(context.run("closure {stock} --uv ./uv"), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    E-AUD-014
+
+      x sk/stock/torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl: no wheel of torch_fl: it holds no torch_fl/build.json
+      help: name a wheel that `torchfl build` wrote
+    ");
 }
