@@ -85,15 +85,17 @@ def fitting(requirement):
     return "1.0"
 
 
-def index(folder, cpu=True):
-    """All of the above in `folder`; the stock CPU torch has the lines that are not bound to Linux."""
+def index(folder, stock):
+    """All of the above in `folder`; and the stock CPU torch, with these local versions and what is not bound to Linux."""
     folder.mkdir(parents=True)
     published = {("flag_gems", version): lines for version, lines in FLAG_GEMS.items()}
     published["xgrammar", "0.2.9"] = XGRAMMAR
+    published["puller", "1.0"] = ["triton"]  # made up
     for release, lines in CUDA.items():
         published["torch", release] = torch(release)
-        if cpu:
-            published["torch", f"{release}+cpu"] = COMMON + [line for line in lines if "platform_system" not in line]
+        for local in stock:
+            cpu = [line for line in lines if "platform_system" not in line]
+            published["torch", f"{release}+{local}"] = COMMON + cpu
     names = {name for name, _ in published} | {"triton"}
     for (name, version), lines in published.items():
         wheel(folder, name, version, lines)

@@ -22,56 +22,37 @@ NOT_TRITON = ["ascend", "bpu"]
 DROP = "triton; python_version < '0'\n"
 
 
-def here(name):
-    """The manifest for this machine and Python, without what needs its real libraries: none of that is asked here."""
-    text = (REPOSITORY / "vendor-manifests" / f"{name}.toml").read_text()
-    tables = re.split(r"(?m)^(?=\[)", text)
-    sonames = re.findall(r'(?m)^soname = "(.*)"', text)
-    text = "".join(table for table in tables if not table.startswith(("[[shim]]", "[[input]]", "[input.")))
-    for soname in sonames:
-        text = re.sub(rf'"{re.escape(soname)}",?\s*', "", text)
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    text = re.sub(r"(?m)^tags = \[[^\]]*\]", f'tags = ["{python}"]', text)
-    text = re.sub(r"(?m)^arch = \[[^\]]*\]", f'arch = ["{run_machine()}"]', text)
-    return re.sub(r"(?m)^markers = .*\n", "", text)
-
-
-def run_machine():
-    return subprocess.run(["uname", "-m"], capture_output=True, text=True, check=True).stdout.strip()
-
-
 class Vendor:
     """A vendor's wheel, its constraints, and the indexes that its users may have."""
 
     def __init__(self, name, folder):
-        self.name, self.folder, self.source = name, folder, folder / f"{name}.toml"
+        self.name, self.folder = name, folder
+        self.manifest = json.loads(self.torchfl("vendor", "show", name)[1])
+        self.triton = self.manifest["triton"] or {"supplier": None, "owners": []}
+        self.python, self.arch = self.manifest["python_tags"][0], self.manifest["target"]["arch"][0]
         if not (folder / "made").exists():
             folder.mkdir()
             self.make()
             (folder / "made").touch()
         self.wheel = next((folder / "dist").glob("*.whl"))
         self.constraints = next((folder / "dist").glob("*.txt"))
-        self.manifest = self.show()
-        self.triton = self.manifest["triton"] or {"supplier": None, "owners": []}
-
-    def show(self):
-        return json.loads(self.torchfl("vendor", "show", "--manifest", self.source)[1])
 
     def make(self):
-        self.source.write_text(here(self.name))
-        out = self.folder / "out"
-        run(program("torchfl-skeleton"), "--manifest", self.source, "-o", out, "--python", sys.executable)
-        manifest = self.show()
-        stock = next((out / "stock").glob("*.whl"))
-        torch = next((out / "vendor").glob("*.whl"), stock)
-        triton = manifest["triton"] or {"supplier": None, "owners": []}
-        if triton["supplier"] == "pypi":  # the vendor's torch is PyPI's, and so are its requirements
-            torch = self.with_requirements(torch, packages.torch(manifest["torch"]["release"]))
-        words = ["--manifest", self.source, "--torch", torch, "--front", stock, "-o", self.folder / "dist"]
-        run(TORCHFL, "build", *words, "--allow-unresolved", "*")
-        packages.index(self.folder / "pypi", cpu=False)
-        packages.index(self.folder / "index")
-        for owner in triton["owners"]:
+        """The wheel, of a skeleton of the vendor's torch where it bundles one, and two indexes: PyPI's, and with more."""
+        words = [self.name, "-o", self.folder / "dist"]
+        if self.manifest["torch"]["swap"] != "none":
+            out = self.folder / "out"
+            run(program("torchfl-skeleton"), self.name, "-o", out, "--tag", self.python, "--arch", self.arch)
+            torch = next((out / "vendor").glob("*.whl"))
+            if self.triton["supplier"] == "pypi":  # the vendor's torch is PyPI's, and so are its requirements
+                torch = self.with_requirements(torch, packages.torch(self.manifest["torch"]["release"]))
+            words += ["--torch", torch, "--sysroot", out]
+            if self.manifest["shims"]:
+                words += ["--front", next((out / "stock").glob("*.whl"))]
+        run(TORCHFL, "build", *words)
+        packages.index(self.folder / "pypi", [])
+        packages.index(self.folder / "index", ["cpu", "cpu.skeleton"])
+        for owner in self.triton["owners"]:
             if owner["version"]:
                 packages.owner(self.folder / "index", owner["name"], owner["version"])
         (self.folder / "drop.txt").write_text(DROP)
@@ -168,8 +149,9 @@ def test_who_pulls_the_stock_triton_is_named(vendor):
     assert codes == ["AUD-021"], report["findings"]
     (owner,) = report["owners"]
     assert (owner["name"], owner["version"], owner["right"]) == ("triton", "3.9.0", False)
-    assert {"xgrammar -> triton", "flag-gems -> triton"} <= set(owner["chains"])
-    assert "xgrammar -> triton" in vendor.reasons(report)
+    pullers = ["flag-gems"] if vendor.arch == "aarch64" else ["flag-gems", "xgrammar"]  # by their markers
+    assert owner["chains"] == [f"{puller} -> triton" for puller in pullers]
+    assert "flag-gems -> triton" in vendor.reasons(report)
 
 
 def test_a_foreign_name_is_refused_by_the_constraints(vendor, tmp_path):
@@ -196,18 +178,20 @@ def test_the_wheel_alone_says_what_is_missing(vendor):
     assert codes == [] and [owner["right"] for owner in report["owners"]] == [True]
 
 
-def test_only_the_cuda_torch_is_refused_by_name(vendor):
+def test_only_pypis_torch_is_refused_by_name(vendor):
     release, front = (vendor.manifest["torch"][key] for key in ("release", "front"))
     report, codes = vendor.closure(index="pypi")
-    assert "torch-fl -> torch -> triton" in report["owners"][0]["chains"]
     wanted = {"AUD-021"} if vendor.triton["supplier"] in ("vendor", "none") else set()
     if front == "cpu":
         wanted.add("AUD-029")
-        assert f"torch {release} requires triton" in vendor.reasons(report)
-    # For one vendor plain triton 3.6.0, which torch 2.10 pins, is the right one.
-    if vendor.name == "gcu":
+    if vendor.name == "gcu":  # plain triton 3.6.0, which torch 2.10 pins, is its own
         wanted.remove("AUD-021")
-    assert set(codes) == wanted and codes, report["findings"]
+    if vendor.arch == "aarch64":  # the torch 2.10.0 that PyPI has for it is a CPU build, and requires none
+        wanted = {"AUD-031"} if vendor.triton["supplier"] == "vendor" else set()
+    else:
+        assert report["owners"][0]["chains"][0] == "torch-fl -> torch -> triton"
+        assert front != "cpu" or f"torch {release} requires triton" in vendor.reasons(report)
+    assert set(codes) == wanted, report["findings"]
     if front == "cpu":
         report, codes = vendor.closure("--constraint", vendor.constraints, index="pypi")
         assert codes == ["AUD-033"] and f"torch=={release}+cpu" in vendor.reasons(report)
@@ -257,7 +241,10 @@ def test_what_is_installed_counts(vendors, tmp_path):
 def test_pip_takes_the_constraints_too(vendor):
     """`pip install --dry-run`: the vendor's owner is chosen, a foreign one is refused and told."""
     words = ["--dry-run", "--no-index", "--find-links", vendor.folder / "index", "--ignore-installed"]
-    words += ["--disable-pip-version-check", "-c", vendor.constraints, vendor.wheel, "xgrammar"]
+    words += ["--only-binary", ":all:", "--target", vendor.folder / "pip"]
+    words += ["--python-version", vendor.python.removeprefix("cp3").join(["3.", ""])]
+    words += ["--platform", vendor.wheel.stem.split("-")[-1], "--disable-pip-version-check"]
+    words += ["-c", vendor.constraints, vendor.wheel, "puller"]
     command = [sys.executable, "-m", "pip", "install", *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
     if vendor.name in NOT_TRITON:
