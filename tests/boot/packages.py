@@ -86,7 +86,7 @@ def fitting(requirement):
 
 
 def index(folder, stock):
-    """All of the above in `folder`; and the stock CPU torch, with these local versions and what is not bound to Linux."""
+    """All of the above in `folder`, and the stock CPU torch in these local versions: what is not bound to Linux."""
     folder.mkdir(parents=True)
     published = {("flag_gems", version): lines for version, lines in FLAG_GEMS.items()}
     published["xgrammar", "0.2.9"] = XGRAMMAR

@@ -38,7 +38,7 @@ class Vendor:
         self.constraints = next((folder / "dist").glob("*.txt"))
 
     def make(self):
-        """The wheel, of a skeleton of the vendor's torch where it bundles one, and two indexes: PyPI's, and with more."""
+        """The wheel, of a skeleton of the vendor's torch where it bundles one; the index of PyPI, and one with more."""
         words = [self.name, "-o", self.folder / "dist"]
         if self.manifest["torch"]["swap"] != "none":
             out = self.folder / "out"

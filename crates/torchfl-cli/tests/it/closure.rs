@@ -49,7 +49,7 @@ fn the_vendors_own() {
     insta::assert_snapshot!(closure(&context, "--with puller"), @r"
     exit: 0
     --- stdout
-    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: triton/ is of triton 3.6.0+sim1 alone
+    torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: triton/ is of triton 3.6.0+sim1 alone
       puller -> triton
 
     of puller 1.0, torch 2.13.0+cpu, torch-fl 2.13.0+sim1.0, triton 3.6.0+sim1
@@ -67,19 +67,19 @@ fn the_stock_one_beside_the_vendors() {
     insta::assert_snapshot!(closure(&case(&answer, 0), ""), @r"
     exit: 1
     --- stdout
-    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: 3 errors
+    torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: 3 errors
 
     errors:
       AUD-021 Triton of the wrong supplier
-        torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+        torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
           triton 3.7.1 brings triton/, which the vendor supplies: puller -> triton; torch-fl -> torch -> triton
         fix: install with the constraints beside the wheel (pip -c, uv --constraints), or ask for triton==3.6.0+sim1 yourself
       AUD-029 Torch of another release or build
-        torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+        torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
           torch 2.13.0 requires triton: it is built for an accelerator, and the wheel stands on the CPU build
         fix: add PyTorch's index of CPU wheels, and ask for torch==2.13.0+cpu
       AUD-032 Two owners of triton/
-        torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+        torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
           triton/: flagtree 0.6.1+sim3 (flagtree) and triton 3.7.1 (puller -> triton; torch-fl -> torch -> triton)
         fix: leave one of them out: the constraints beside the wheel shut those that are not this platform's
 
@@ -93,11 +93,11 @@ fn nobody() {
     insta::assert_snapshot!(closure(&case(&format!("{WHEELS_TORCH}{WHEEL}"), 0), ""), @r"
     exit: 1
     --- stdout
-    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: 1 error
+    torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: 1 error
 
     errors:
       AUD-031 Nobody brings Triton
-        torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+        torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
           no distribution brings triton/
         fix: install triton==3.6.0+sim1 too, from the vendor's index
 
@@ -115,11 +115,11 @@ error: No solution found when resolving dependencies
     insta::assert_snapshot!(closure(&case(answer, 1), ""), @r"
     exit: 1
     --- stdout
-    torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: 1 error
+    torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl: 1 error
 
     errors:
       AUD-033 No set of distributions fits
-        torch_fl-2.13.0+sim1.0-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
+        torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl
           resolution: No solution found when resolving dependencies cause: Because you require torch==2.13.0+cpu, we can conclude that your requirements are unsatisfiable.
         fix: the reason names who asks for what: add the index that has it, or leave out who asks
     --- stderr
@@ -177,7 +177,7 @@ fn a_wheel_of_somebody_else() {
     --- stderr
     E-AUD-014
 
-      x sk/stock/torch-2.13.0+cpu-cp3XX-cp3XX-linux_[ARCH].whl: no wheel of torch_fl: it holds no torch_fl/build.json
+      x sk/stock/torch-2.13.0+cpu.skeleton-cp3XX-cp3XX-linux_[ARCH].whl: no wheel of torch_fl: it holds no torch_fl/build.json
       help: name a wheel that `torchfl build` wrote
     ");
 }
