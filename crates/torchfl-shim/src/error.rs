@@ -41,12 +41,12 @@ impl Error {
         let text = match self {
             Self::Io(_) | Self::Name { .. } => return None,
             Self::Arch { .. } => "those for x86_64 and aarch64 can".to_owned(),
+            Self::NoCompiler { arch, .. } if arch == std::env::consts::ARCH => {
+                "install gcc, or name a compiler: --cc PROGRAM".to_owned()
+            }
             Self::NoCompiler { arch, .. } | Self::Machine { wanted: arch, .. } => {
-                let package = match arch.as_str() {
-                    own if own == std::env::consts::ARCH => "gcc".to_owned(),
-                    other => format!("gcc for {other} (Debian: gcc-{}-linux-gnu)", other.replace('_', "-")),
-                };
-                format!("install {package}, or name a compiler: --cc PROGRAM")
+                let package = arch.replace('_', "-");
+                format!("name one for {arch}: --cc {arch}-linux-gnu-gcc (Debian: gcc-{package}-linux-gnu)")
             }
             Self::Odd { .. } | Self::Compile { .. } => {
                 "gcc and clang are known to do; name one: --cc PROGRAM".to_owned()
