@@ -12,8 +12,9 @@ use crate::commands::audit::{findings, number, scratch};
 use crate::report::{Error, Failure};
 use crate::screen::Screen;
 
-/// The releases of glibc that uv's names of platforms end in, `x86_64-manylinux_2_28`.
-const GLIBC: [u32; 12] = [17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40];
+/// The releases of glibc that uv's names of platforms end in, `x86_64-manylinux_2_28`. The first is the oldest that torch
+/// itself runs on since 2.6: a wheel that bundles nothing asks for less, and yet the machine has to have that.
+const GLIBC: [u32; 11] = [28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40];
 /// What uv ends with where there is no such set of distributions.
 const NO_SOLUTION: i32 = 1;
 
@@ -82,8 +83,9 @@ fn ask(mut uv: Command, program: &Path, wanted: &str) -> Result<Resolution, Fail
         return Ok(Resolution::Found(torchfl_audit::resolved(&answer)?));
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let words = said.split_whitespace().skip_while(|word| *word == "error:");
-    let message = words.collect::<Vec<_>>().join(" ");
+    // Warnings come first.
+    let error = said.split_once("error:").map_or(&*said, |(_, error)| error);
+    let message = error.split_whitespace().collect::<Vec<_>>().join(" ");
     if output.status.code() == Some(NO_SOLUTION) && message.contains("No solution found") {
         return Ok(Resolution::Refused(message));
     }
@@ -156,6 +158,7 @@ mod tests {
             ["manylinux_2_28_x86_64", "manylinux_2_17_aarch64.manylinux_2_29_aarch64", "linux_x86_64"];
         let uvs = platforms.map(|tag| platform(tag).unwrap());
         assert_eq!(uvs, ["x86_64-manylinux_2_28", "aarch64-manylinux_2_31", "x86_64-unknown-linux-gnu"]);
+        assert_eq!(platform("manylinux_2_17_x86_64").as_deref(), Some("x86_64-manylinux_2_28"));
         assert_eq!([platform("any"), platform("manylinux_2_36_riscv64")], [None, None]);
         assert_eq!(url(Path::new("/a b/x+1.whl")), "file:///a%20b/x%2B1.whl");
     }

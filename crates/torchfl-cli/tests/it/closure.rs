@@ -109,6 +109,7 @@ fn nobody() {
 #[test]
 fn no_solution() {
     let answer = "\
+warning: The requested Python version 3.12 is not available
 error: No solution found when resolving dependencies
   cause: Because you require torch==2.13.0+cpu, we can
          conclude that your requirements are unsatisfiable.";
