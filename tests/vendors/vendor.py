@@ -119,9 +119,10 @@ class Built:
         if errors:
             raise Failed("; ".join(errors[:3]))
         self.report = report
-        # The manifest's [host] would do for the audit; the skeleton has the files, so its search path must find them.
-        sdk = Path(self.parts["sdk_root"] or "/nonexistent").rglob("*.so*")
-        there = {path.name for path in sdk}
+        # The manifest's [host] would do for the audit; the skeleton has the files, so the bundle's search path must lead
+        # to them. A vendor's own torch in front has its own, and an LD_LIBRARY_PATH of its users.
+        sdk = self.parts["sdk_root"] if self.vendor.swap != "none" else None
+        there = {path.name for path in Path(sdk).rglob("*.so*")} if sdk else set()
         unseen = [one["library"] for one in report["assumed"] if one["word"] == "host" and one["library"] in there]
         if unseen:
             raise Failed(f"the search path does not lead to {', '.join(unseen)}, which the SDK has")

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use torchfl_elf::{Facts, SearchPath, Tag};
 use torchfl_manifest::Manifest;
-use torchfl_skeleton::{Generated, Skeleton};
+use torchfl_skeleton::{Generated, Skeleton, Target};
 use torchfl_wheel::Archive;
 
 /// A vendor that only adds libraries to the stock core, and whose runtime comes in wheels.
@@ -351,6 +351,55 @@ fn headers_differ_in_one_file_and_the_fork_has_one_more() {
     let new: Vec<_> = fork.keys().filter(|name| !stock.contains_key(*name)).collect();
     assert_eq!(differ, ["torch/include/torch/build.h"]);
     assert_eq!(new, ["torch/include/c10/sim/Stream.h"]);
+}
+
+/// Undefined symbols of the Python interpreter.
+fn of_python(wheel: &Path) -> BTreeSet<String> {
+    let name = "torch/lib/libtorch_python.so";
+    let bytes = member(wheel, name);
+    let symbols = torchfl_elf::symbols(&bytes, name).unwrap().map(Result::unwrap);
+    let names = symbols.filter(|symbol| !symbol.defined).map(|symbol| symbol.name);
+    names.filter(|name| name.starts_with("Py") || name.starts_with("_Py")).collect()
+}
+
+#[test]
+fn for_a_python_that_is_not_here_names_and_undefined_symbols_are_as_for_one_that_is() {
+    let manifest = torchfl_manifest::find("sim").unwrap();
+    let dir = TempDir::new().unwrap();
+    let made =
+        Skeleton::generate_for(&manifest, dir.path(), &Target::elsewhere("cp399", None).unwrap()).unwrap();
+    let wheel = made.vendor_wheel.unwrap();
+    assert_eq!(tags(&wheel), format!("cp399-cp399-linux_{}.whl", std::env::consts::ARCH));
+    let module = format!("torch/_C.cpython-399-{}-linux-gnu.so", std::env::consts::ARCH);
+    assert!(facts(&wheel, &module).needed.contains(&"libtorch_python.so".to_owned()));
+    let (mut here, elsewhere) =
+        (of_python(sim().generated.vendor_wheel.as_ref().unwrap()), of_python(&wheel));
+    // A macro there, a function here.
+    here.insert("PyTuple_GetItem".to_owned());
+    here.retain(|name| !["_Py_Dealloc", "_Py_IncRef"].contains(&name.as_str()));
+    assert_eq!(elsewhere, here);
+}
+
+#[test]
+fn a_tag_that_is_none_is_an_error_with_a_next_step() {
+    for tag in ["py3", "cp", "cp3", "cp3x", "312"] {
+        let error = Target::elsewhere(tag, None).unwrap_err();
+        assert_eq!(
+            (error.code(), error.hint().as_deref()),
+            ("E-SKEL-006", Some("write it as cp312")),
+            "{tag}"
+        );
+    }
+}
+
+#[test]
+fn a_cross_compiler_that_is_not_there_is_named() {
+    let manifest = torchfl_manifest::find("sim").unwrap();
+    let dir = TempDir::new().unwrap();
+    let target = Target::elsewhere("cp312", Some("nosuch")).unwrap();
+    let error = Skeleton::generate_for(&manifest, dir.path(), &target).unwrap_err();
+    assert_eq!(error.code(), "E-SKEL-002");
+    assert!(error.hint().unwrap().contains("gcc-nosuch-linux-gnu"), "{:?}", error.hint());
 }
 
 #[test]
