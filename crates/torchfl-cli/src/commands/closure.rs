@@ -127,7 +127,10 @@ fn url(path: &Path) -> String {
 fn text(closure: &Closure) -> String {
     let errors = closure.findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     let verdict = match (errors, &closure.owners[..]) {
-        (0, []) => "nobody installs triton/, as it should be".to_owned(),
+        (0, []) if closure.supplier.as_deref() == Some("none") => {
+            "nobody installs triton/, as it should be".to_owned()
+        }
+        (0, []) => "nobody installs triton/".to_owned(),
         (0, [owner]) => format!("triton/ is of {} {} alone", owner.name, owner.version),
         (0, _) => "triton/ has more than one owner, by leave".to_owned(),
         (errors, _) => number(errors, "error"),
