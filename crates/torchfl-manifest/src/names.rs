@@ -440,11 +440,15 @@ fn file_name(text: &str) -> Result<(), Complaint> {
     if let Some(bad) = text.chars().find(|c| "/\\?[]".contains(*c) || c.is_whitespace() || c.is_control()) {
         return Err(Complaint::new(format!("{text:?} holds {bad:?}, which no file's name here has")));
     }
-    // A hidden name is one of our own unfinished files. A name has at most 255 bytes (limits.h, NAME_MAX).
-    if text.is_empty() || text.starts_with(['.', '*']) || text.len() > 200 {
+    // A hidden name is one of our own unfinished files; one with a dash is taken for an option.
+    if text.is_empty() || text.starts_with(['.', '*', '-']) {
         return Err(Complaint::new(format!(
             "{text:?} is no file's name: it begins with a letter or a digit"
         )));
+    }
+    // Unfinished, it has a longer one, and 255 bytes are the most (limits.h, NAME_MAX).
+    if text.len() > 200 {
+        return Err(Complaint::new(format!("{text:?} is longer than 200 bytes")));
     }
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}']) {
