@@ -116,7 +116,7 @@ impl Download<'_> {
                 "{}: {why}; attempt {} of {} in {:.1} s",
                 self.name,
                 tries + 1,
-                self.client.retries + 1,
+                self.client.retries.saturating_add(1),
                 pause.as_secs_f64()
             ));
             std::thread::sleep(pause);
