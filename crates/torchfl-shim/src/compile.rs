@@ -33,6 +33,7 @@ const FLAGS: &[&str] = &[
 
 /// Variables that add to what the compiler or the linker is told.
 const MEDDLERS: &[&str] = &[
+    "CCC_OVERRIDE_OPTIONS",
     "COMPILER_PATH",
     "CPATH",
     "C_INCLUDE_PATH",
