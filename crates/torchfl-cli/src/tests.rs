@@ -18,7 +18,7 @@ const EXIT_CODES: &str = "\
 | code | meaning |
 |---|---|
 | 0 | Done. |
-| 1 | The thing asked about is not right: `torchfl audit` has errors, `torchfl fetch` a file that is missing or wrong, `torchfl vendor check` findings, `torchfl core-gap` a gap, `torchfl snapshot diff` something that is gone. |
+| 1 | The thing asked about is not right: `torchfl audit` or `torchfl closure` has errors, `torchfl fetch` a file that is missing or wrong, `torchfl vendor check` findings, `torchfl core-gap` a gap, `torchfl snapshot diff` something that is gone. |
 | 2 | It could not be done, or the command line is wrong. |
 
 Data goes to stdout; messages, progress and errors go to stderr. With `--json` an error is also an object on stdout:
