@@ -317,6 +317,7 @@ say([os.environ["GEMS_VENDOR"], info["platform"], info["env"].get("GEMS_VENDOR")
     assert sim.run(text).said == ["acme", platform, "acme", {}, "acme"]
     mine = sim.run(text, GEMS_VENDOR="other").said
     assert mine == ["other", platform, None, {"GEMS_VENDOR": "other"}, "other"]
+    assert sim.run(text, GEMS_VENDOR="").said == ["acme", platform, "acme", {}, "acme"]
     unknown = sim.run(text, GEMS_VENDOR="acne").said
     assert unknown[3:] == [{"GEMS_VENDOR": "acne"}, ["E-BOOT-016", "set GEMS_VENDOR to one of acme, other"]]
     assert sim.run(text, OTHER_SDK="/opt/other").said[4] == ["E-BOOT-017", "unset OTHER_SDK"]

@@ -283,6 +283,8 @@ class Plan:
 
     def set_environment(self):
         """Set the variables that are unset, and note those that differ."""
+        if not os.environ.get("GEMS_VENDOR"):  # FlagGems takes an empty one for unset
+            os.environ.pop("GEMS_VENDOR", None)
         there = {key: os.environ[key] for key in self.env if key in os.environ}
         self.kept = {key: value for key, value in there.items() if value != self.env[key]}
         self.env = {key: value for key, value in self.env.items() if key not in there}
@@ -380,8 +382,9 @@ def gems_vendor(finder):
     gems = build["platform"]["flag_gems"]
     asked = os.environ.get("GEMS_VENDOR")
     name = asked or gems["vendor"]
-    forced = {other: key for other, key in gems["backends"].items() if key and key in os.environ and other != name}
-    for other, key in forced.items():
+    forced = [(key, other) for other, key in gems["backends"].items() if key and key in os.environ and other != name]
+    if forced:
+        key, other = forced[0]
         raise BootError(
             "E-BOOT-017",
             f"{key} is set, and FlagGems takes {other} for it, whatever GEMS_VENDOR says",

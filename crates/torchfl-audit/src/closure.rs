@@ -27,6 +27,9 @@ pub struct Resolved {
     pub version: String,
     /// Who requires it, by normalised names; empty where it was asked for.
     pub required_by: Vec<String>,
+    /// The wheel, where it was asked for as a file.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
 }
 
 /// What the resolver answered.
@@ -100,6 +103,9 @@ pub fn closure(request: &ClosureRequest) -> Result<Closure, Error> {
             (Vec::new(), Vec::new())
         }
         Resolution::Found(resolved) => {
+            if !resolved.iter().any(|one| one.name == subject.name) {
+                return Err(Error::Incomplete { wheel: file });
+            }
             let owners = claims(resolved, triton, request)?;
             torch(&file, &build, resolved, &owners, &mut found);
             count(&file, triton, &owners, &mut found);
@@ -148,7 +154,9 @@ fn claims(
     let right = |name: &str, version: &str| triton.is_none_or(|triton| triton.owns(name, version));
     let mut claims = Vec::new();
     for one in resolved {
-        let inside = match local.get(&(one.name.clone(), one.version.clone())) {
+        let file = one.file.as_ref().filter(|file| file.is_file());
+        let at_hand = file.or_else(|| local.get(&(one.name.clone(), one.version.clone())));
+        let inside = match at_hand {
             Some(wheel) => Archive::open(wheel)?.member(PACKAGE).is_some(),
             None => false,
         };
@@ -280,8 +288,8 @@ fn title(claim: &Claim) -> String {
     format!("{} {}", claim.name, claim.version).trim_end().to_owned()
 }
 
-/// Reads `uv pip compile --annotation-style split`: a line `NAME==VERSION` or `NAME @ URL` a distribution, and below it
-/// comments that say who requires it.
+/// Reads `uv pip compile --annotation-style split`: a line `NAME==VERSION`, `NAME @ URL` or `PATH` a distribution, and
+/// below it comments that say who requires it.
 pub fn resolved(answer: &str) -> Result<Vec<Resolved>, Error> {
     let mut all: Vec<Resolved> = Vec::new();
     for line in answer.lines().filter(|line| !line.trim().is_empty()) {
@@ -301,12 +309,13 @@ pub fn resolved(answer: &str) -> Result<Vec<Resolved>, Error> {
 
 fn distribution(line: &str) -> Option<Resolved> {
     let line = line.split(" ;").next()?.trim();
-    let (name, version) = if let Some((name, version)) = line.split_once("==") {
-        (name, version.to_owned())
+    let (name, version, file) = if let Some((name, version)) = line.split_once("==") {
+        (name.to_owned(), version.to_owned(), None)
     } else {
-        let (name, url) = line.split_once(" @ ")?;
-        let file = url.split(['#', '?']).next()?.rsplit('/').next()?.replace("%2B", "+").replace("%2b", "+");
-        (name, file.parse::<WheelName>().ok()?.version.to_string())
+        let place = line.split_once(" @ ").map_or(line, |(_, url)| url).split(['#', '?']).next()?;
+        let path = file_path(place);
+        let wheel: WheelName = decoded(place.rsplit('/').next()?).parse().ok()?;
+        (wheel.distribution.clone(), wheel.version.to_string(), path)
     };
     let name = normalize_name(name.split('[').next()?.trim());
     let required_by = Vec::new();
@@ -314,7 +323,32 @@ fn distribution(line: &str) -> Option<Resolved> {
         name,
         version,
         required_by,
+        file,
     })
+}
+
+/// The path that a `file:` URL or a plain path names; none of an address elsewhere.
+pub fn file_path(place: &str) -> Option<PathBuf> {
+    match place.strip_prefix("file://") {
+        Some(path) => Some(decoded(path).into()),
+        None => (!place.contains("://")).then(|| place.into()),
+    }
+}
+
+/// A URL's text without percent-encoding (RFC 3986).
+fn decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&part.as_bytes()[2..]);
+            }
+            None => bytes.extend([b"%", part.as_bytes()].concat()),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -323,7 +357,7 @@ mod tests {
 
     fn one(name: &str, version: &str, by: &[&str]) -> Resolved {
         let required_by = by.iter().map(|by| (*by).to_owned()).collect();
-        Resolved { name: name.to_owned(), version: version.to_owned(), required_by }
+        Resolved { name: name.to_owned(), version: version.to_owned(), required_by, file: None }
     }
 
     #[test]
@@ -341,16 +375,33 @@ triton[x]==3.6.0 ; python_version > '3'
     # via
     #   -c c.txt
     #   Torch_Fl
+/a b/fork_compiler-1.0-py3-none-any.whl
+    # via -r -
 ";
-        let expected = [
+        let mut expected = [
             one("puller", "1.0", &[]),
             one("torch", "2.13.0+cpu", &["torch-fl"]),
             one("torch-fl", "2.13.0+acme1", &[]),
             one("triton", "3.6.0", &["torch-fl"]),
+            one("fork-compiler", "1.0", &[]),
         ];
+        expected[2].file = Some("/i/torch_fl-2.13.0+acme1-py3-none-any.whl".into());
+        expected[4].file = Some("/a b/fork_compiler-1.0-py3-none-any.whl".into());
         assert_eq!(resolved(answer).unwrap(), expected);
         for line in ["triton", "triton>=3", "triton @ https://host/triton.tar.gz", "== 3"] {
             assert_eq!(resolved(line).unwrap_err().code(), "E-AUD-015", "{line}");
+        }
+    }
+
+    #[test]
+    fn places_of_files() {
+        for (place, path) in [
+            ("file:///a%20b/%C3%A9", Some("/a b/é")),
+            ("file:///50%", Some("/50%")),
+            ("wheels", Some("wheels")),
+            ("https://host/x.whl", None),
+        ] {
+            assert_eq!(file_path(place), path.map(PathBuf::from), "{place}");
         }
     }
 

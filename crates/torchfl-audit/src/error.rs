@@ -112,6 +112,12 @@ pub enum Error {
         /// The line.
         line: String,
     },
+    /// The resolver's answer leaves the wheel out.
+    #[error("the resolver's answer does not hold {wheel}, which it was asked for")]
+    Incomplete {
+        /// Its file name.
+        wheel: String,
+    },
     /// Neither a library nor a symbol.
     #[error("{name}: no library of this name is looked for, and no symbol of it is defined or referred to")]
     Unknown {
@@ -141,6 +147,7 @@ impl Error {
             Self::Special { .. } => "E-AUD-010",
             Self::NotOurs { .. } => "E-AUD-014",
             Self::Answer { .. } => "E-AUD-015",
+            Self::Incomplete { .. } => "E-AUD-016",
         }
     }
 
@@ -165,7 +172,9 @@ impl Error {
             Self::Library { .. } => "name a shared library that is linked against torch",
             Self::NoCore { .. } => "name two torches for the same machine",
             Self::NotOurs { .. } => "name a wheel that `torchfl build` wrote",
-            Self::Answer { .. } => "try another release of uv; 0.13.9 is understood",
+            Self::Answer { .. } | Self::Incomplete { .. } => {
+                "try another release of uv; 0.13.9 is understood"
+            }
             Self::Special { .. } => "name a wheel file, or a site-packages folder",
             Self::TwoSubjects { .. } => "uninstall torch_fl, and remove what is left of the older one",
             Self::TooLarge { .. } => "install that distribution again",

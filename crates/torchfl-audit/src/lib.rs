@@ -23,7 +23,7 @@ mod system;
 mod why;
 
 pub use build::Opened;
-pub use closure::{Claim, Closure, ClosureRequest, Resolution, Resolved, closure, resolved};
+pub use closure::{Claim, Closure, ClosureRequest, Resolution, Resolved, closure, file_path, resolved};
 pub use dist::{Dist, Part, is_skeleton};
 pub use error::Error;
 pub use finding::{Finding, Rule, Severity};

@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Fetch(Fetch),
     /// Judge a wheel before it ships: will it load, beside this torch, on that machine?
     Audit(Audit),
-    /// Resolve what an installer would bring beside a wheel: has `triton/` one owner, the right one?
+    /// Resolve what an installer would bring beside a wheel: has `triton/` one owner, and the right one
     Closure(Closure),
     /// Say why a library is found where it is, or what a symbol is bound to
     Why(Why),
@@ -111,7 +111,7 @@ pub(crate) struct Build {
     #[arg(long, value_name = "NAME", help_heading = "What to build")]
     pub allow_unlicensed: Vec<String>,
     /// The C compiler that makes shims: one program, for the machine of the wheel [default: $CC, else cc, or ARCH-linux-gnu-gcc where that is another machine]
-    #[arg(long, value_name = "PROGRAM", env = "CC", hide_env = true, help_heading = "What to build")]
+    #[arg(long, value_name = "PROGRAM", help_heading = "What to build")]
     pub cc: Option<PathBuf>,
     /// Threads that compress; the wheel's bytes do not depend on it [default: all processors, 16 at most]
     #[arg(long, value_name = "N")]
@@ -329,7 +329,7 @@ pub(crate) struct Shim {
     #[arg(long, value_name = "DIR")]
     pub sdk_root: Option<PathBuf>,
     /// The C compiler: one program, for the machine of the wheel [default: $CC, else cc, or ARCH-linux-gnu-gcc where that is another machine]
-    #[arg(long, value_name = "PROGRAM", env = "CC", hide_env = true)]
+    #[arg(long, value_name = "PROGRAM")]
     pub cc: Option<PathBuf>,
     /// The folder for the libraries and what each is made of: SONAME, SONAME.c, SONAME.map; without one the C is printed
     #[arg(long, short, value_name = "DIR")]
@@ -442,4 +442,9 @@ pub(crate) struct Facade {
     pub folder: PathBuf,
     #[command(flatten)]
     pub python: Python,
+}
+
+/// The C compiler of the environment. An empty `CC` is none, as make has it.
+pub(crate) fn cc() -> Option<PathBuf> {
+    std::env::var_os("CC").filter(|cc| !cc.is_empty()).map(Into::into)
 }

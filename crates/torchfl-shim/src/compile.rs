@@ -61,6 +61,12 @@ pub struct Compiler {
 impl Compiler {
     /// Asks a program, gcc or clang, what it is, and whether it compiles for `arch`.
     pub fn ask(program: &Path, arch: Arch) -> Result<Self, Error> {
+        // It is run from another folder later; a bare name is looked for in PATH.
+        let program = match program.components().count() {
+            0 | 1 => program.to_owned(),
+            _ => std::path::absolute(program)?,
+        };
+        let program = program.as_path();
         let line = |option: &'static str| {
             let output = command(program).arg(option).output().map_err(|source| Error::NoCompiler {
                 program: program.to_owned(),
@@ -118,7 +124,15 @@ pub fn compile(spec: &Spec, compiler: &Compiler, scratch: &Path) -> Result<Vec<u
     let files: Vec<String> = stand_ins.iter().map(|(stem, ..)| format!("{stem}.so")).collect();
     words.extend(files.iter().map(String::as_str));
     cc.run(&spec.soname, &words)?;
-    Ok(fs::read(folder.join("shim.so"))?)
+    match fs::read(folder.join("shim.so")) {
+        Ok(bytes) if bytes.starts_with(b"\x7fELF") => Ok(bytes),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Err(Error::Compile {
+            program: compiler.program.clone(),
+            soname: spec.soname.clone(),
+            told: "it ended well, and wrote no library".to_owned(),
+        }),
+    }
 }
 
 struct Cc<'a> {
@@ -155,7 +169,10 @@ impl Cc<'_> {
         if output.status.success() {
             return Ok(());
         }
-        let told = told(&output.stderr);
+        let mut told = told(&output.stderr);
+        if told.is_empty() {
+            told = output.status.to_string();
+        }
         Err(Error::Compile { program: program.clone(), soname: soname.to_owned(), told })
     }
 }

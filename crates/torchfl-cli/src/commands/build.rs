@@ -44,7 +44,7 @@ pub(crate) fn run(args: Build, screen: &Screen) -> Result<Outcome, Failure> {
         allow_unresolved: args.allow_unresolved,
         scratch,
         threads,
-        cc: args.cc,
+        cc: args.cc.or_else(crate::args::cc),
     };
     let spinner = screen.spinner("reading the vendor's torch and proving that it will load");
     let plan = torchfl_build::plan(&request);

@@ -23,7 +23,7 @@ pub(crate) fn run(args: args::Closure, screen: &Screen) -> Result<Outcome, Failu
     let spinner = screen.spinner("resolving");
     let resolution = resolve(&args);
     spinner.finish_and_clear();
-    let local = args.find_links.iter().filter(|place| !place.contains("://")).map(Into::into);
+    let local = args.find_links.iter().filter_map(|place| torchfl_audit::file_path(place));
     let closure = torchfl_audit::closure(&ClosureRequest {
         resolution: resolution?,
         wheels: local.chain(args.torch).collect(),
@@ -37,12 +37,30 @@ pub(crate) fn run(args: args::Closure, screen: &Screen) -> Result<Outcome, Failu
     Ok(if bad { Outcome::Findings } else { Outcome::Done })
 }
 
-/// Asks uv. Its configuration files are left out: the answer shall follow from this command line.
+/// Variables by which uv would choose otherwise. Those that name indexes stay: they are where the site's packages are.
+const MEDDLERS: [&str; 11] = [
+    "UV_BUILD_CONSTRAINT",
+    "UV_CONSTRAINT",
+    "UV_EXCLUDE",
+    "UV_EXCLUDE_NEWER",
+    "UV_FORK_STRATEGY",
+    "UV_INDEX_STRATEGY",
+    "UV_NO_SOURCES",
+    "UV_OVERRIDE",
+    "UV_PRERELEASE",
+    "UV_RESOLUTION",
+    "UV_TORCH_BACKEND",
+];
+
+/// Asks uv. Its configuration is left out: the answer shall follow from this command line and the index.
 fn resolve(args: &args::Closure) -> Result<Resolution, Failure> {
     let name: WheelName = args.wheel.file_name().unwrap_or_default().to_string_lossy().parse()?;
     let mut uv = Command::new(&args.uv);
     uv.args(["pip", "compile", "-", "--no-header", "--annotation-style", "split", "--no-config"]);
     uv.args(["--no-progress", "--color", "never", "--no-python-downloads"]);
+    for name in MEDDLERS {
+        uv.env_remove(name);
+    }
     let mut option = |option: &str, value: Option<String>| {
         if let Some(value) = value {
             uv.arg(option).arg(value);
@@ -89,6 +107,7 @@ fn ask(mut uv: Command, program: &Path, wanted: &str) -> Result<Resolution, Fail
     if output.status.code() == Some(NO_SOLUTION) && message.contains("No solution found") {
         return Ok(Resolution::Refused(message));
     }
+    let message = if message.is_empty() { output.status.to_string() } else { message };
     Err(Error::Resolver { message }.into())
 }
 
@@ -97,12 +116,12 @@ fn python(tag: &str) -> Option<String> {
     Some(format!("3.{}", tag.strip_prefix("cp3")?))
 }
 
-/// uv's name for the platform of a wheel: the same or the next newer glibc that it knows.
+/// uv's name for the platform of a wheel: the same or the next newer glibc that it knows, else its newest.
 fn platform(tag: &str) -> Option<String> {
     let tag = tag.rsplit('.').next()?;
     if let Some((minor, arch)) = tag.strip_prefix("manylinux_2_").and_then(|rest| rest.split_once('_')) {
         let minor: u32 = minor.parse().ok()?;
-        let known = GLIBC.iter().find(|known| **known >= minor)?;
+        let known = GLIBC.iter().find(|known| **known >= minor).or(GLIBC.last())?;
         return ["x86_64", "aarch64"].contains(&arch).then(|| format!("{arch}-manylinux_2_{known}"));
     }
     let arch = tag.strip_prefix("linux_")?;
@@ -162,6 +181,7 @@ mod tests {
         let uvs = platforms.map(|tag| platform(tag).unwrap());
         assert_eq!(uvs, ["x86_64-manylinux_2_28", "aarch64-manylinux_2_31", "x86_64-unknown-linux-gnu"]);
         assert_eq!(platform("manylinux_2_17_x86_64").as_deref(), Some("x86_64-manylinux_2_28"));
+        assert_eq!(platform("manylinux_2_99_aarch64").as_deref(), Some("aarch64-manylinux_2_40"));
         assert_eq!([platform("any"), platform("manylinux_2_36_riscv64")], [None, None]);
         assert_eq!(url(Path::new("/a b/x+1.whl")), "file:///a%20b/x%2B1.whl");
     }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: Shim, screen: &Screen) -> Result<Outcome, Failure> {
         plugin: args.plugin,
         python: args.python,
         sdk_root: args.sdk_root,
-        cc: args.cc,
+        cc: args.cc.or_else(crate::args::cc),
         threads: threads(None),
         ..Request::new(manifest, manifest_text, Some(args.torch), scratch())
     };

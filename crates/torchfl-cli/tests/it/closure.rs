@@ -182,3 +182,32 @@ fn a_wheel_of_somebody_else() {
       help: name a wheel that `torchfl build` wrote
     ");
 }
+
+#[test]
+fn an_answer_without_the_wheel() {
+    insta::assert_snapshot!(closure(&case("", 0), ""), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    E-AUD-016
+
+      x the resolver's answer does not hold torch_fl-2.13.0+sim1.0.skeleton-cp3XX-cp3XX-manylinux_2_XX_[ARCH].whl, which it was asked for
+      help: try another release of uv; 0.13.9 is understood
+    ");
+}
+
+/// No list knows the name, and no folder was given: the answer says where the wheel lies.
+#[test]
+fn an_owner_that_was_asked_for_as_a_file() {
+    let context = case("", 0);
+    context.write("other/readme", "");
+    let wheel = context.path("other/fork_compiler-1.0-py3-none-any.whl");
+    let mut zip = zip::ZipWriter::new(fs_err::File::create(&wheel).unwrap().into_parts().0);
+    zip.start_file("triton/__init__.py", zip::write::SimpleFileOptions::default()).unwrap();
+    zip.finish().unwrap();
+    let answer = format!("fork-compiler @ file://{}\n{WHEELS_TORCH}{WHEEL}", wheel.display());
+    context.write("answer", &answer);
+    context.write("uv", "#!/bin/sh\ncat > asked\ncat answer\n");
+    let text = closure(&context, "");
+    assert!(text.contains("fork-compiler 1.0 brings triton/, which the vendor supplies"), "{text}");
+}

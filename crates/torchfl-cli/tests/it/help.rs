@@ -16,8 +16,8 @@ fn no_command() {
       build       Write a vendor's wheel
       fetch       Get what a vendor's build starts from, or say who has it
       audit       Judge a wheel before it ships: will it load, beside this torch, on that machine?
-      closure     Resolve what an installer would bring beside a wheel: has `triton/` one owner, the
-                  right one?
+      closure     Resolve what an installer would bring beside a wheel: has `triton/` one owner, and the
+                  right one
       why         Say why a library is found where it is, or what a symbol is bound to
       core-gap    Say what of a fork's core the stock core lacks
       shim        Generate the libraries of a manifest's [[shim]] alone, to look at them
@@ -54,8 +54,8 @@ fn torchfl() {
       build       Write a vendor's wheel
       fetch       Get what a vendor's build starts from, or say who has it
       audit       Judge a wheel before it ships: will it load, beside this torch, on that machine?
-      closure     Resolve what an installer would bring beside a wheel: has `triton/` one owner, the
-                  right one?
+      closure     Resolve what an installer would bring beside a wheel: has `triton/` one owner, and the
+                  right one
       why         Say why a library is found where it is, or what a symbol is bound to
       core-gap    Say what of a fork's core the stock core lacks
       shim        Generate the libraries of a manifest's [[shim]] alone, to look at them

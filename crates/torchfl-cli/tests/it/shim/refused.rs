@@ -106,3 +106,34 @@ fn data_in_the_gap_is_refused_by_name() {
       help: a shim has functions only; `swap = "core"`, or a library that the vendor builds
     "#);
 }
+
+/// A script of this text, as the compiler `./mine`.
+fn compiler(context: &Context, text: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    context.write("mine", text);
+    fs_err::set_permissions(context.path("mine"), std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_compiler_that_writes_nothing() {
+    let (context, words) = metax(&[]);
+    let asked = "case $1 in --version | -dumpmachine | -Wl,--version) exec cc \"$@\";; esac";
+    compiler(&context, &format!("#!/bin/sh\n{asked}\n"));
+    let text = refused(&(context, words), "--cc ./mine");
+    assert!(text.contains("E-SHM-007") && text.contains("wrote no library"), "{text}");
+}
+
+#[test]
+fn a_compiler_is_found_from_where_it_was_named() {
+    let (context, words) = metax(&[]);
+    compiler(&context, "#!/bin/sh\nexec cc \"$@\"\n");
+    context.stdout(&format!("build {words} --cc ./mine -o dist"));
+}
+
+/// make and CI systems set variables to nothing.
+#[test]
+fn an_empty_cc_is_none() {
+    let (context, words) = metax(&[]);
+    let output = context.command(&format!("build {words} -o dist")).env("CC", "").output().unwrap();
+    assert!(output.status.success(), "{}", context.show(&output));
+}
