@@ -324,6 +324,29 @@ say([errors, where()])
         sim.assert_planned(said[1])
 
 
+def test_torch_fl_imported_before_the_other_threads_torch_runs_its_first_line(sim):
+    """The module stands in sys.modules already, and nobody has called its loader yet."""
+    text = """
+import threading, time
+Plan = sys.modules["torch_fl._boot"].sibling("_plan").Plan
+there, real = threading.Event(), Plan.check_loaded
+def slow(plan):
+    there.set()
+    time.sleep(0.3)
+    real(plan)
+Plan.check_loaded = slow
+thread = threading.Thread(target=__import__, args=("torch",))
+thread.start()
+there.wait()
+import torch_fl
+thread.join()
+say([torch_fl.boot_info()["redirect"], where()])
+"""
+    said = sim.run(text, options=["-m", "torch_fl"], timeout=60).said
+    assert said[0] not in (None, "off")
+    sim.assert_planned(said[1])
+
+
 def test_the_runner_with_its_streams_closed(sim):
     for closed in ("1>&-", "2>&-"):
         done = subprocess.run(["sh", "-c", f"'{sim.python}' -m torch_fl -c 1 {closed}"], env=sim.environ())

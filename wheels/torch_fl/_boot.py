@@ -216,10 +216,13 @@ class Finder:
         carry_on_path()
         known = self.torch
         module = sys.modules.get("torch")
-        if module is None or module is known or module is self.loading:
+        # It stands there before its loader is called: another thread may be at it, which the import waits for.
+        ours = module is None or module is known or module is self.loading
+        under_way = getattr(getattr(module, "__spec__", None), "_initializing", False)
+        if ours or under_way:
             self._import()
             module = sys.modules.get("torch")
-        else:
+        if not ours and module is not self.torch and module is not self.loading:
             self._adopt(module)
         if module is not None and module is self.loading:
             return  # a part of torch imports torch_fl: the import of torch will compare
