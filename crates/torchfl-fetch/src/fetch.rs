@@ -94,11 +94,21 @@ impl Search<'_> {
             return Ok(Found { state: State::Present(whole), tried: self.tried });
         }
         let settings = self.settings;
+        // A portal's page in the place of a file is no reason not to ask the next mirror.
+        let mut wrong = None;
         for mirror in &settings.mirrors {
             let place = mirror.to_string();
             let answer = match mirror {
-                Mirror::Folder(folder) => self.folder(folder)?,
-                Mirror::Http(address) => self.address(address)?,
+                Mirror::Folder(folder) => self.folder(folder),
+                Mirror::Http(address) => self.address(address),
+            };
+            let answer = match answer {
+                Err(error @ Error::WrongSum(_)) => {
+                    let why = error.to_string();
+                    wrong.get_or_insert(error);
+                    Err(why)
+                }
+                other => other?,
             };
             match answer {
                 Ok(state) => return Ok(Found { state, tried: self.tried }),
@@ -111,7 +121,10 @@ impl Search<'_> {
                 Err(why) => self.tried.push(Tried { place: "the package index".to_owned(), why }),
             }
         }
-        Ok(Found { state: State::Missing, tried: self.tried })
+        match wrong {
+            Some(error) => Err(error),
+            None => Ok(Found { state: State::Missing, tried: self.tried }),
+        }
     }
 
     /// What stands in the destination.

@@ -101,6 +101,10 @@ impl Part {
             }
             // Whoever held the lock may have given the file its name, or thrown it away.
             let facts = file.metadata().map_err(named)?;
+            // Its owner could change it after its sum was found right.
+            if facts.uid() != rustix::process::geteuid().as_raw() {
+                return Err(Error::NotFile { path, what: "another user's" });
+            }
             let still = fs_err::symlink_metadata(&path)
                 .is_ok_and(|there| (there.dev(), there.ino()) == (facts.dev(), facts.ino()));
             if !still {

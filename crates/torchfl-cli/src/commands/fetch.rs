@@ -22,9 +22,14 @@ use crate::screen::{Screen, megabytes};
 pub(crate) fn run(args: &Fetch, screen: &Screen) -> Result<Outcome, Failure> {
     let (manifest, _) = vendor::load(&args.which)?;
     let items = items(args, &manifest)?;
-    let mirrors = args.mirror.iter().map(|given| Mirror::parse(given)).collect::<Result<_, _>>()?;
-    // Nothing of it is looked at offline, so that nothing of it can be wrong.
-    let client = if args.offline { None } else { Some(Client::new(&network(args)?)?) };
+    let mirrors: Vec<_> = args.mirror.iter().map(|given| Mirror::parse(given)).collect::<Result<_, _>>()?;
+    // What is not needed is not looked at, so that nothing of it can be wrong.
+    let logins = if mirrors.iter().any(|mirror| matches!(mirror, Mirror::Http(_))) && !args.offline {
+        netrc()?
+    } else {
+        Netrc::default()
+    };
+    let client = if args.offline { None } else { Some(Client::new(&network(args, logins)?)?) };
     let packages = items.iter().any(|item| matches!(item.want.what, What::Package { .. }));
     let installer = if packages && !args.offline { installer(args)? } else { None };
     let settings = Settings {
@@ -108,11 +113,14 @@ fn items(args: &Fetch, manifest: &Manifest) -> Result<Vec<Item>, Failure> {
         };
         let (name, sum) = given.rsplit_once('=').ok_or_else(|| fault("NAME=SUM is wanted"))?;
         let sum: Sha256 = sum.parse().map_err(|why: String| fault(&why))?;
-        let mut hits = items.iter_mut().filter(|item| item.is_called(name)).peekable();
-        if hits.peek().is_none() {
+        let mut hits = items.iter_mut().filter(|item| item.is_called(name));
+        let Some(item) = hits.next() else {
             return Err(fault("nothing that is asked for has this name").into());
+        };
+        if hits.next().is_some() {
+            return Err(fault("more than one file has this name: give the file's own").into());
         }
-        hits.for_each(|item| item.want.sha256 = Some(sum));
+        item.want.sha256 = Some(sum);
     }
     for name in &args.allow_unhashed {
         let mut hits = items.iter_mut().filter(|item| item.is_called(name)).peekable();
@@ -264,7 +272,7 @@ fn lines(instructions: &Value) -> String {
 }
 
 /// What the environment and the command line say of the network.
-fn network(args: &Fetch) -> Result<Network, Failure> {
+fn network(args: &Fetch, netrc: Netrc) -> Result<Network, Failure> {
     // Lower case first, as curl has it; an empty one says: none.
     let variable = |names: [&str; 2]| {
         names
@@ -284,7 +292,7 @@ fn network(args: &Fetch) -> Result<Network, Failure> {
             https: variable(["https_proxy", "HTTPS_PROXY"]).or(all),
             except: variable(["no_proxy", "NO_PROXY"]),
         },
-        netrc: netrc()?,
+        netrc,
         authorities,
         patience: Duration::from_secs(args.timeout),
         retries: args.retries,
@@ -295,7 +303,7 @@ fn network(args: &Fetch) -> Result<Network, Failure> {
 /// The file that NETRC names, else `~/.netrc`, if there is one.
 fn netrc() -> Result<Netrc, Failure> {
     let named = env::var_os("NETRC").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let own = || env::home_dir().map(|home| home.join(".netrc")).filter(|path| path.exists());
+    let own = || env::home_dir().map(|home| home.join(".netrc")).filter(|path| path.is_file());
     let Some(path) = named.or_else(own) else { return Ok(Netrc::default()) };
     let text = fs_err::read_to_string(&path)?;
     Netrc::parse(&text).map_err(|source| report::Error::Netrc { path, source }.into())

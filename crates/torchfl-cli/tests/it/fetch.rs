@@ -416,6 +416,9 @@ fn logins_and_proxies_of_the_environment() {
       `-> line 1: a word that is none of machine, default, login, password, account, macdef
       help: write `machine HOST login NAME password WORD`, or name another file in NETRC
     "#);
+    fs_err::create_dir(context.path("here")).unwrap();
+    let unneeded = run("machine files.invalid pasword SECRET", "here");
+    assert_eq!(unneeded.status.code(), Some(0), "a folder asks for no login: {}", context.show(&unneeded));
     assert_eq!(proxy.asked().len(), 2, "what no_proxy names is not asked of the proxy");
 }
 

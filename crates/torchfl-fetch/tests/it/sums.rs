@@ -23,6 +23,34 @@ fn a_wrong_sum_names_both_and_leaves_nothing() {
 }
 
 #[test]
+fn a_wrong_sum_is_no_reason_not_to_ask_the_next_mirror() {
+    let portal = Server::start(|_, _| Answer::whole(b"<html>sign in</html>"));
+    let right = Server::start(|_, _| Answer::whole(b"right"));
+    let context = Context::new();
+    context.write(&format!("old/{NAME}"), b"stale");
+    let old = context.path("old").to_str().unwrap().to_owned();
+    context.brings(b"right", &[&portal.url(), &old, &right.url()]);
+    let context = Context::new();
+    let fault = context.fetch(&want(b"right"), &[&portal.url(), &old]).unwrap_err().to_string();
+    assert!(fault.contains(&portal.url()), "the first one is told: {fault}");
+}
+
+/// Whoever owns it could change it after its sum was found right. Only root can give a file away.
+#[test]
+fn a_part_of_another_user_is_refused() {
+    let server = Server::start(|_, _| Answer::whole(b"right"));
+    let context = Context::new();
+    let part = format!("dest/.{NAME}.{}.part", &Sha256::of(b"right").to_string()[..16]);
+    context.write(&part, b"ri");
+    if std::os::unix::fs::chown(context.path(&part), Some(1234), None).is_err() {
+        println!("not run: only root can give a file to another user");
+        return;
+    }
+    let fault = context.fetch(&want(b"right"), &[&server.url()]).unwrap_err();
+    assert_eq!((fault.code(), server.connections()), ("E-FET-006", 0), "{fault}");
+}
+
+#[test]
 fn a_packed_body_is_not_unpacked_and_said_to_be_packed() {
     let answer = |_: &_, _| {
         Answer::new("200 OK", &[("Content-Encoding", "gzip"), ("Content-Length", "3")], b"\x1f\x8bx")
