@@ -147,7 +147,8 @@ class Harm:
         self.kept = environment.root / "kept"
         self.was = {}  # path below site-packages -> where the file it was is kept, or None
         self.foreign = set()  # paths that are not in the RECORD of torch_fl
-        self.agrees = True
+        self.agrees = True  # RECORD
+        self.resizes = True  # build.json
 
     def own(self, path):
         """The file as a copy of its own, to be changed; it need not be there yet."""
@@ -212,7 +213,7 @@ class Harm:
         changed -= self.foreign | {f"{self.info}/RECORD"}
         if not self.agrees or not changed:
             return
-        if any(path.startswith(f"{self.bundle}/") for path in changed):
+        if self.resizes and any(path.startswith(f"{self.bundle}/") for path in changed):
             self.replan(self.resize)
             changed.add(f"{FL}/build.json")
         rows, write = self.record()
