@@ -82,7 +82,7 @@ pub enum Error {
     NotFile {
         /// The path.
         path: PathBuf,
-        /// "a folder", "a link, a FIFO or a device"; of the destination "a file, and no folder".
+        /// "a folder", "a link, a FIFO or a device", "another user's"; of the destination "a file, and no folder".
         what: &'static str,
     },
     /// A mirror that is neither a folder nor an address.
