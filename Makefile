@@ -7,6 +7,7 @@ PY     := $(VENV)/bin/python
 TORCHFL := target/release/torchfl
 
 .PHONY: help demo test lint unit boot vendors test-real agreement bench fuzz docs clean
+.PHONY: plugin plugin-test plugin-ops plugin-sanitize
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -39,6 +40,23 @@ vendors: $(VENV)/ready
 test-real: $(VENV)/ready
 	cargo build --release --locked
 	$(PY) tests/real/run.py
+
+## plugin     the plugin for each torch, with an environment in target/plugin (TORCH="2.13 2.11"; torch is downloaded)
+plugin: $(VENV)/ready
+	$(PY) tests/plugin/prepare.py $(or $(TORCH),2.13 2.11)
+
+## plugin-test  the contracts of the device, over the CPU, and 10,000 training steps without a leak (TORCH)
+plugin-test: $(VENV)/ready
+	$(PY) tests/plugin/run.py test leak $(TORCH)
+
+## plugin-ops  PyTorch's operator database through the device, over the CPU (TORCH; FULL=1 for every sample)
+plugin-ops: $(VENV)/ready
+	$(PY) tests/plugin/run.py ops $(TORCH)
+
+## plugin-sanitize  the contracts over address and thread sanitizer builds
+plugin-sanitize: $(VENV)/ready
+	$(PY) tests/plugin/sanitize.py address
+	$(PY) tests/plugin/sanitize.py thread
 
 ## agreement  thousands of random graphs of libraries, the loader's model against ld.so (GRAPHS=N, 2000)
 agreement:

@@ -9,7 +9,7 @@ import os
 from . import _boot
 from ._boot import BootError
 
-__all__ = ["BootError", "boot_info", "gems_vendor"]
+__all__ = ["BootError", "boot_info", "explain", "gems_vendor"]
 
 _home = os.path.dirname(os.path.abspath(__file__))
 _finder = _boot.finder_for(_home)
@@ -18,6 +18,11 @@ _finder = _boot.finder_for(_home)
 def boot_info():
     """What the bootstrap found and did in this process, as plain data."""
     return _boot.sibling("_plan").report(_finder)
+
+
+def explain(operator=None):
+    """What runs for an operator (`add.Tensor`) on the `flagos` device, and who decided it; without a name, for all."""
+    return _boot.sibling("_plugin").module().explain(operator)
 
 
 def gems_vendor():

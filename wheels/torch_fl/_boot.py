@@ -26,6 +26,8 @@ from _thread import RLock, get_ident
 #   006 a library is missing, or of another size            013 torch_fl is for another Python
 #   007 a provided distribution is missing                  014 TORCH_FL_REDIRECT has an unknown value
 #   015 torch's own initialisation failed                   016, 017 no FlagGems backend, or another
+#   018 the plugin is for another torch or Python           019 the plugin refuses to register its device
+#   020 another backend has PrivateUse1                     021 no plugin is registered, 022 FLAGOS_TARGET
 
 HOME = os.path.dirname(os.path.abspath(__file__))
 REDIRECTS = ("auto", "facade", "open", "off")

@@ -304,10 +304,11 @@ class Plan:
             try:
                 ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL if everywhere else ctypes.RTLD_LOCAL)
             except OSError as error:
-                self._explain(path, error)
+                self.explain(path, error)
             self.opened.append(path)
 
-    def _explain(self, path, error):
+    def explain(self, path, error):
+        """Raise what is known about a library that does not open."""
         wrong = differing_pins(self.build["provided"])
         hint = "install what the message names, or its SDK, or put its folder into LD_LIBRARY_PATH"
         if str(error).startswith(path) and ("ELF" in str(error) or "too short" in str(error)):  # the file itself
@@ -345,14 +346,20 @@ class Plan:
             for name, value in self.build["torch"]["attributes"].items():
                 setattr(sys.modules["torch.version"], name, value)
         if self.build["plugin"] is not None:
+            self._add_plugin(os.path.join(HOME, self.build["plugin"]["library"]))
+
+    def _add_plugin(self, path):
+        """Register the plugin; a library that names no device underneath registers itself as it is opened."""
+        if "target" in self.build["plugin"]:
+            sibling("_plugin").register(self)
+        else:
             import ctypes
 
-            path = os.path.join(HOME, self.build["plugin"]["library"])
             try:
                 ctypes.CDLL(path)
             except OSError as error:
-                self._explain(path, error)
-            self.opened.append(path)
+                self.explain(path, error)
+        self.opened.append(path)
 
 
 def differing_pins(provided):
@@ -398,6 +405,14 @@ def gems_vendor(finder):
     raise BootError("E-BOOT-016", what, f"set GEMS_VENDOR to one of {', '.join(sorted(gems['backends']))}")
 
 
+def _plugin(build):
+    """The plugin, and what it registered in this process."""
+    if build["plugin"] is None:
+        return None
+    there = sys.modules.get("torch_fl._plugin")
+    return {**build["plugin"], "registered": there and there.state}
+
+
 def report(finder):
     """The plain data of `boot_info()`: the build, and what was done if torch has been imported."""
     build, plan = finder.build, finder.plan
@@ -425,6 +440,6 @@ def report(finder):
             env_kept=dict(plan.kept),
             attributes=dict(build["torch"]["attributes"]),
             backends=[dict(entry) for entry in plan.backend_reports],
-            plugin=build["plugin"],
+            plugin=_plugin(build),
         )
     return info
