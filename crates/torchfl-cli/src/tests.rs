@@ -193,9 +193,10 @@ fn reference_of_the_errors_has_no_drift() {
     for folder in ["crates", "wheels/torch_fl"] {
         codes(&root.join(folder), &mut used);
     }
-    for kind in
-        ["E-AUD", "E-BLD", "E-BOOT", "E-CLI", "E-ELF", "E-FET", "E-LDR", "E-MAN", "E-SHM", "E-SITE", "E-WHL"]
-    {
+    for kind in [
+        "E-AUD", "E-BLD", "E-BOOT", "E-CLI", "E-ELF", "E-FET", "E-LDR", "E-MAN", "E-RTE", "E-SHM", "E-SITE",
+        "E-WHL",
+    ] {
         assert!(used.iter().any(|code| code.starts_with(kind)), "no source names a code {kind}-…");
     }
     let page = fs_err::read_to_string(format!("{DOCS}/errors.md")).unwrap_or_default();
