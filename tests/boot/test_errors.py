@@ -260,6 +260,31 @@ def test_a_plugin_is_opened_after_torch(sim):
     refused(sim, "E-BOOT-008", later="E-BOOT-008")
 
 
+def test_a_plugin_for_another_torch_or_target(sim):
+    shutil.copy(sim.bundle / "libc10_sim.so", sim.home / "libplugin.so")
+    plugin = {"library": "libplugin.so", "torch": "0.1", "python": None, "target": "sim", "runtime": {}}
+    sim.edit(lambda build: build.update(plugin=plugin))
+    assert "torch 0.1" in refused(sim, "E-BOOT-018", later="E-BOOT-018")["text"]
+    plugin["torch"] = ".".join(sim.build["torch"]["release"].split(".")[:2])
+    sim.edit(lambda build: build.update(plugin=plugin | {"python": "cp39"}))
+    assert "cp39" in refused(sim, "E-BOOT-018", later="E-BOOT-018")["text"]
+    sim.edit(lambda build: build.update(plugin=plugin))
+    assert "abacus" in refused(sim, "E-BOOT-022", later="E-BOOT-022", FLAGOS_TARGET="abacus")["text"]
+    # No extension module of Python's: not ours.
+    assert "libplugin.so" in refused(sim, "E-BOOT-008", later="E-BOOT-008")["text"]
+
+
+def test_explain_without_a_plugin(sim):
+    said = sim.run("""
+import torch_fl
+try:
+    torch_fl.explain("add.Tensor")
+except torch_fl.BootError as error:
+    say(error.code)
+""").said
+    assert said == "E-BOOT-021"
+
+
 def test_a_build_that_swaps_nothing(sim):
     sim.edit(lambda build: build.update(swap="none", open=[], files={}, caches={}, overlay=None))
     said = sim.run("import torch_fl, torch; say([torch_fl.boot_info()['redirect'], where()])").said

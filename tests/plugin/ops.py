@@ -1,8 +1,8 @@
 """PyTorch's own operator database through flagos: `operators PASSED/TOTAL`.
 
-An operator is every entry of `op_db` that plain can run. It passes if flagos does the same for every dtype and sample:
-forward, backward, in-place (the same object, the version counter) and `out=`. Workers take operators one by one; a crash
-or a hang is the fault of the check that was under way, and loses no other.
+An operator is every entry of `op_db` that plain can run. It passes if flagos does the same for every dtype and
+sample: forward, backward, in-place (the same object, the version counter) and `out=`. Workers take operators one by
+one; a crash or a hang is the fault of the check that was under way, and loses no other.
 """
 
 import argparse

@@ -97,7 +97,7 @@ def build(torch, folder, include, sanitize=None, defines="", release=True):
 def runtime():
     """What the plugin reaches by name in libraries that are open: of CUDA's API."""
     path = REPOSITORY / "vendor-manifests" / "runtime" / "cuda.toml"
-    return tomllib.loads(path.read_text()) if path.exists() else {}
+    return tomllib.loads(path.read_text())["names"]
 
 
 def package(place, library, torch, python=TAG, target="cuda"):
@@ -113,7 +113,8 @@ def package(place, library, torch, python=TAG, target="cuda"):
     build = {
         "schema": 1, "vendor": "test", "variant": None, "title": "the plugin's tests", "status": "beta",
         "version": f"{release}+test", "swap": "none", "python": None, "bundle": "lib", "overlay": None,
-        "torch": {"release": release, "front": "any", "markers": [], "attributes": {}, "rivals": [], "install": install},
+        "torch": {"release": release, "front": "any", "markers": [], "attributes": {}, "rivals": [],
+                  "install": install},
         "files": {}, "open": [], "provided": [], "env": {}, "caches": {}, "plugin": facts,
         "platform": {"triton": None, "comm": None, "flag_gems": {"vendor": None, "backends": {}}},
     }  # fmt: skip

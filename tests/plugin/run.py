@@ -1,4 +1,4 @@
-"""`run.py test|ops|leak TORCH…`: the plugin's checks over the CPU, for each torch, in the environments of prepare.py."""
+"""`run.py test|ops|leak TORCH…`: the plugin's checks over the CPU, for each torch, as prepare.py made it."""
 
 import argparse
 import os

@@ -53,7 +53,6 @@ def test_properties():
             flagos.get_device_capability()
     else:
         assert flagos.get_device_capability() >= (7, 0)
-    assert flagos.can_device_access_peer(0, 0) in (True, False)
 
 
 def test_memory():
@@ -154,10 +153,11 @@ def test_boot_info_and_explain():
     plugin = torch_fl.boot_info()["plugin"]
     registered = plugin["registered"]
     assert registered["target"] == ("cpu" if ON_CPU else "cuda") and sum(registered["operators"].values()) > 1500
-    row = torch_fl.explain("add.Tensor")
-    assert {"operator", "backend", "way", "source"} <= row.keys()
+    row = torch_fl.explain("add.Tensor")["aten::add.Tensor"]
+    assert row["backend"] == "vendor" and row["source"] == "built-in" and row["kernel"] == "typed"
+    assert len(torch_fl.explain("add")) > 3
     table = torch_fl.explain()
-    assert len(table["operators"]) > 1500 and isinstance(table["missing"], (list, dict))
+    assert len(table["operators"]) > 1500 and "missing" in table
 
 
 def test_graphs_have_named_errors():

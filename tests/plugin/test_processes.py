@@ -39,13 +39,13 @@ def test_a_child_unpickles_first(program, method):
 
 def test_queues(program):
     text = """
-    import torch.multiprocessing as mp
+    import torch_fl, torch.multiprocessing as mp
 
     def work(queue, back):
         back.put(queue.get() * 2)
 
     if __name__ == "__main__":
-        import torch_fl, torch
+        import torch
         context = mp.get_context("spawn")
         queue, back = context.Queue(), context.Queue()
         process = context.Process(target=work, args=(queue, back))
@@ -56,7 +56,7 @@ def test_queues(program):
         assert value.is_flagos and value.sum().item() == 2000
         print("well")
     """
-    assert program(text.replace("import torch.multiprocessing", "import torch_fl, torch.multiprocessing")).ok() == "well\n"
+    assert program(text).ok() == "well\n"
 
 
 def test_workers_of_a_loader(program):
@@ -131,7 +131,12 @@ def copied(tmp_path, change):
 
 
 def refusal(program, home, **changes):
-    text = "try:\n    import torch_fl\nexcept ImportError as error:\n    print(error.code, error)\nelse:\n    print('taken')\n"
+    text = """
+    try:
+        import torch_fl
+    except ImportError as error:
+        print(error.code, error)
+    """
     return program(text, PYTHONPATH=home.parent, **changes).ok()
 
 
@@ -163,7 +168,7 @@ def test_a_plugin_that_is_not_what_build_json_says(program, tmp_path):
     done = program(
         "try:\n    import torch_fl\nexcept ImportError as error:\n    print(error.code, error)\n", PYTHONPATH=path
     )
-    assert "E-BOOT-019" in done.ok() and minor in done.out and "2.12" in done.out
+    assert "E-BOOT-018" in done.ok() and minor in done.out and "2.12" in done.out
 
 
 def test_a_plugin_for_another_python(program, tmp_path):

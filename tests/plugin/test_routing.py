@@ -7,7 +7,7 @@ from conftest import ON_CPU
 
 EXPLAIN = """
 import json, torch_fl
-print(json.dumps(torch_fl.explain("add.Tensor")))
+print(json.dumps(torch_fl.explain("add.Tensor")["aten::add.Tensor"]))
 """
 
 
@@ -27,8 +27,8 @@ def test_a_file_and_its_include(program, tmp_path):
     text = """
     import json, torch_fl
     for name in ("add.Tensor", "add.Scalar", "mul.Tensor", "sub.Tensor"):
-        row = torch_fl.explain(name)
-        print(name, row["backend"], row["way"], row["source"])
+        row = torch_fl.explain(name)["aten::" + name]
+        print(name, row["backend"], row["kernel"], row["source"])
     """
     lines = program(text, FLAGOS_BACKEND_CONFIG=main).ok().splitlines()
     assert lines[0].startswith("add.Tensor vendor") and f"{main}:3" in lines[0]

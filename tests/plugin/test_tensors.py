@@ -190,7 +190,8 @@ def test_index_and_shape_from_data():
 def test_mixed_devices_are_refused():
     here, there = torch.ones(2), torch.ones(2, device=D)
     for call in (lambda: there + here, lambda: here + there, lambda: torch.cat([there, here]),
-                 lambda: torch.mm(there.view(1, 2), here.view(2, 1)), lambda: there.add_(here), lambda: here.add_(there),
+                 lambda: torch.mm(there.view(1, 2), here.view(2, 1)),
+                 lambda: there.add_(here), lambda: here.add_(there),
                  lambda: torch.addmm(there, here.view(2, 1), here.view(1, 2)),
                  lambda: torch.where(there > 0, here, there),
                  lambda: torch.nn.functional.linear(there, torch.ones(2, 2))):  # fmt: skip
@@ -233,8 +234,36 @@ def test_dlpack():
     assert again.device == value.device and again.data_ptr() == value.data_ptr()
     again[0] = 9
     assert value[0].item() == 9
-    capsule = torch.utils.dlpack.to_dlpack(value)
-    assert torch.utils.dlpack.from_dlpack(capsule).sum().item() == value.sum().item()
+    assert torch.from_dlpack(value, copy=True).data_ptr() != value.data_ptr()
+    with pytest.raises(BufferError):
+        torch.from_dlpack(value.requires_grad_())
+
+
+def test_dlpack_with_other_libraries():
+    """They are shown memory of the device underneath."""
+
+    class Other:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def __dlpack_device__(self):
+            return self.tensor.__dlpack_device__()
+
+        def __dlpack__(self, **options):
+            return self.tensor.__dlpack__(**options)
+
+    value = torch.arange(4.0, device=D)
+    shown = torch.from_dlpack(Other(value))
+    assert shown.device.type == ("cpu" if ON_CPU else "cuda") and shown.data_ptr() == value.data_ptr()
+    back = torch.from_dlpack(Other(shown), device=D)
+    assert back.device == value.device and back.data_ptr() == value.data_ptr()
+    assert torch.from_dlpack(Other(torch.ones(2)), device=D).device.type == D
+    if ON_CPU:
+        import numpy
+
+        array = numpy.from_dlpack(value)
+        value[1] = 7
+        assert array[1] == 7
 
 
 def test_sparse():

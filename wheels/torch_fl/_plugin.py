@@ -7,7 +7,7 @@ process may unpickle a flagos tensor as its first act. A failure is a BootError,
 import os
 import sys
 
-from torch_fl._boot import HOME, BootError
+from torch_fl._boot import HOME, BootError, sibling
 
 NAME = "torch_fl.libtorch_fl"
 DEVICE = "flagos"
@@ -52,12 +52,13 @@ def _register(plan):
     try:
         core.init(target, facts.get("runtime") or {})
         torch.utils.rename_privateuse1_backend(DEVICE)
-        torch._register_device_module(DEVICE, _device_module(core))
+        torch._register_device_module(DEVICE, _device_module(target))
         torch.utils.generate_methods_for_privateuse1_backend(
             for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
         )
         ways = core.register(os.environ.get("FLAGOS_BACKEND_CONFIG") or None)
-        sys.modules["torch.flagos"]._share_between_processes()
+        sibling("_dlpack").install(core)
+        core.dispatch_log(os.environ.get("FLAGOS_DISPATCH_LOG") or None)
     except Exception as error:
         raise _refusal(core, error) from error
     return {"library": path, "torch": facts["torch"], "target": target, "operators": dict(ways)}
@@ -97,18 +98,21 @@ def _load(plan, path):
     try:
         core = module_from_spec(spec)
         spec.loader.exec_module(core)
-    except ImportError as error:  # dlopen's own words
-        plan.explain(path, error)
+    except ImportError as error:
+        if type(error).__name__ == "VersionError":  # the plugin itself knows what it was built for
+            raise BootError("E-BOOT-018", str(error), "install the torch_fl wheel of this torch") from error
+        plan.explain(path, error)  # dlopen's own words
     sys.modules[NAME] = core
     return core
 
 
-def _device_module(core):
-    """`torch.flagos`, from the file beside this one."""
+def _device_module(target):
+    """`torch.flagos`, from the file beside this one; told what lies underneath."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     spec = spec_from_file_location("torch.flagos", os.path.join(HOME, "flagos.py"))
     face = module_from_spec(spec)
+    face.target = target
     sys.modules["torch.flagos"] = face
     spec.loader.exec_module(face)
     return face
@@ -116,8 +120,7 @@ def _device_module(core):
 
 def _refusal(core, error):
     """What the plugin raised while it registered, as an error of the bootstrap."""
-    taken = getattr(core, "PrivateUse1Taken", None)
-    if taken is not None and isinstance(error, taken):
-        return BootError("E-BOOT-020", str(error), "uninstall or unload one of the two: PrivateUse1 holds one backend")
-    hint = getattr(error, "hint", None) or "correct what the message names, and import torch_fl in a new process"
+    if isinstance(error, core.ClaimedError):
+        return BootError("E-BOOT-020", str(error), "uninstall or unload one of the two")
+    hint = "correct what the message names, and import torch_fl in a new process"
     return BootError("E-BOOT-019", f"the plugin does not register {DEVICE}: {error}", hint)

@@ -6,20 +6,23 @@ torch in front may have none. A device argument is None (the current one), an in
 
 import os
 import pickle
+import platform
 import sys
 import threading
 from collections import OrderedDict
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
 
 _C = sys.modules["torch_fl.libtorch_fl"]
+target: str  # "cpu", or the device that lies underneath: set by whoever loads this file
 
 Event = torch.Event
 Stream = torch.Stream
 
 _queued = []  # seeds that were given before the device was touched
-_initialized = _C.is_initialized()
+_initialized = False
 _in_bad_fork = False
 _lock = threading.RLock()
 
@@ -43,7 +46,7 @@ def _is_in_bad_fork() -> bool:
 
 def _after_fork() -> None:
     global _in_bad_fork
-    if _initialized and _C.target() != "cpu":
+    if _initialized and target != "cpu":
         _in_bad_fork = True
 
 
@@ -67,7 +70,7 @@ def _lazy_init() -> None:
         return
     with _lock:
         if not _initialized:
-            _C.ensure_init()
+            _C.initialize()
             _initialized = True
             while _queued:
                 _queued.pop(0)()
@@ -165,6 +168,8 @@ class DeviceProperties:
 def get_device_properties(device: Any = None) -> DeviceProperties:
     """The properties of a device."""
     _lazy_init()
+    if target == "cpu":
+        return DeviceProperties({"name": f"{platform.machine()} CPU", "total_memory": mem_get_info(device)[1]})
     return DeviceProperties(_C.device_properties(_index(device)))
 
 
@@ -179,12 +184,6 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     if not hasattr(facts, "major"):
         raise NotImplementedError(f"{facts.name} has no compute capability")
     return facts.major, facts.minor
-
-
-def can_device_access_peer(device: Any, peer: Any) -> bool:
-    """Whether a device reads the memory of another one."""
-    _lazy_init()
-    return _C.can_access_peer(_index(device), _index(peer))
 
 
 # ---- streams
@@ -311,7 +310,7 @@ def initial_seed() -> int:
 
 def memory_stats(device: Any = None) -> "OrderedDict[str, Any]":
     """The allocator's counters, flat, by torch's names (`allocated_bytes.all.current`)."""
-    return OrderedDict(sorted(_C.memory_stats(_index(device)).items()) if _initialized else ())
+    return torch.accelerator.memory_stats(_index(device)) if _initialized else OrderedDict()
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -337,18 +336,21 @@ def max_memory_reserved(device: Any = None) -> int:
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Begin the peaks anew."""
     _lazy_init()
-    _C.reset_peak(_index(device))
+    torch.accelerator.reset_peak_memory_stats(_index(device))
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
     """Begin the counters of allocations and frees anew."""
     _lazy_init()
-    _C.reset_accumulated(_index(device))
+    torch.accelerator.reset_accumulated_memory_stats(_index(device))
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """Free and total bytes of a device's memory."""
     _lazy_init()
+    if target == "cpu":
+        page = os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
     return _C.memory_info(_index(device))
 
 
@@ -368,11 +370,10 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether the device computes in bfloat16; by itself, if `including_emulation` is false."""
-    if including_emulation or _C.target() == "cpu":
+    if including_emulation or target == "cpu":
         return True
-    facts = _C.device_properties(_C.current_device())
     # Compute capability 8.0 and above, as torch.cuda has it; a platform without one knows no emulation.
-    return facts.get("major", 8) >= 8
+    return getattr(get_device_properties(), "major", 8) >= 8
 
 
 # ---- graphs
@@ -384,45 +385,45 @@ def graph_pool_handle() -> tuple[int, int]:
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether work on the current stream is recorded into a graph."""
-    return _C.is_current_stream_capturing()
+    """Whether work on the current stream is recorded into a `Graph`."""
+    return bool(_capturing) and current_stream() in _capturing.values()
+
+
+_capturing = {}  # the graphs that are recording, with the stream of each
 
 
 class Graph:
-    """Recorded work, to be replayed. `keep_graph` leaves it to `instantiate`, or the first `replay`, to make it ready."""
+    """Recorded work, to be replayed. With `keep_graph` it is made ready by `instantiate`, or the first `replay`."""
 
     def __init__(self, keep_graph: bool = False):
         _lazy_init()
-        self._handle = _C.graph_create(keep_graph)
-
-    def __del__(self):
-        handle = self.__dict__.pop("_handle", None)
-        if handle is not None:
-            _C.graph_destroy(handle)
+        self._graph = _C.Graph(keep_graph)
 
     def capture_begin(self, pool=None, capture_error_mode: str = "global") -> None:
         """Record the current stream's work from now on. `pool`: a handle, or another graph's `pool()`."""
-        _C.graph_capture_begin(self._handle, pool, capture_error_mode)
+        self._graph.capture_begin(pool, capture_error_mode)
+        _capturing[id(self)] = current_stream()
 
     def capture_end(self) -> None:
         """End the recording."""
-        _C.graph_capture_end(self._handle)
+        _capturing.pop(id(self), None)
+        self._graph.capture_end()
 
     def instantiate(self) -> None:
         """Make the recording ready to run."""
-        _C.graph_instantiate(self._handle)
+        self._graph.instantiate()
 
     def replay(self) -> None:
         """Run the recorded work on the current stream."""
-        _C.graph_replay(self._handle)
+        self._graph.replay()
 
     def reset(self) -> None:
         """Forget the recording."""
-        _C.graph_reset(self._handle)
+        self._graph.reset()
 
     def pool(self) -> tuple[int, int]:
         """The handle of its pool of memory."""
-        return _C.graph_pool(self._handle)
+        return self._graph.pool()
 
 
 class graph:
@@ -463,6 +464,7 @@ class graph:
 
 
 def _reduce_tensor(tensor):
+    # torch itself knows how to send tensors of the CPU and of CUDA alone.
     from torch.multiprocessing import reductions
 
     if tensor.device.type != "flagos" or tensor.layout is not torch.strided:
@@ -477,9 +479,16 @@ def _reduce_tensor(tensor):
     return pickle.loads, (pickle.dumps(tensor, pickle.HIGHEST_PROTOCOL),)
 
 
-def _share_between_processes() -> None:
-    """What goes through queues and to spawned processes is copied; torch itself knows CPU and CUDA tensors alone."""
-    from multiprocessing.reduction import ForkingPickler
+for _kind in (torch.Tensor, torch.nn.Parameter):
+    ForkingPickler.register(_kind, _reduce_tensor)
 
-    for kind in (torch.Tensor, torch.nn.Parameter):
-        ForkingPickler.register(kind, _reduce_tensor)
+
+def ipc_export(tensor: torch.Tensor) -> tuple[bytes, int, int]:
+    """What another process needs to see a tensor's storage. The tensor must live until that one has done."""
+    return _C.ipc_export(tensor)
+
+
+def ipc_open(handle: bytes, offset: int, nbytes: int) -> torch.Tensor:
+    """Another process's storage on the current device, as a tensor of bytes."""
+    _lazy_init()
+    return _C.ipc_open(handle, offset, nbytes)

@@ -69,7 +69,9 @@ def main():
         for _ in range(10):
             model(words), other(words.cpu().cuda())
         here = words.cpu().cuda()
-        pairs = duel(lambda: host_time(lambda: other(here), "cuda"), lambda: host_time(lambda: model(words), "flagos"), 200)
+        pairs = duel(
+            lambda: host_time(lambda: other(here), "cuda"), lambda: host_time(lambda: model(words), "flagos"), 200
+        )  # fmt: skip
     whole = statistics.median(second - first for first, second in pairs) * 1e6
     print(f"{'operator':45} {'calls':>6} {'cuda µs':>9} {'more µs':>9} {'a call':>8}")
     for name, more in rows[2].most_common():
