@@ -6,7 +6,7 @@ VENV   := target/venv
 PY     := $(VENV)/bin/python
 TORCHFL := target/release/torchfl
 
-.PHONY: help demo test lint unit boot vendors test-real agreement bench fuzz docs clean
+.PHONY: help demo test lint unit boot vendors test-real agreement bench fuzz ci docs clean
 .PHONY: plugin plugin-test plugin-ops plugin-sanitize
 
 help:
@@ -29,7 +29,7 @@ unit: $(VENV)/ready
 
 boot: $(VENV)/ready
 	cargo build --release --locked
-	$(PY) -m pytest -q -n 2 tests/boot tests/vendors
+	$(PY) -m pytest -q -n 2 tests/boot tests/vendors tests/ci
 
 ## vendors    every vendor without its hardware: build, audit, install, import, uninstall (VENDOR=name, MANIFEST=file)
 vendors: $(VENV)/ready
@@ -70,6 +70,10 @@ bench: $(VENV)/ready
 ## fuzz       every parser for a while (nightly Rust and cargo-fuzz)
 fuzz:
 	tests/fuzz.sh
+
+## ci         write the workflows in ci/ anew, from the manifests
+ci:
+	for service in github gitlab; do cargo run -q --locked -p torchfl-cli -- ci workflow --format $$service || exit; done
 
 ## docs       write the generated pages anew
 docs:

@@ -48,6 +48,9 @@ pub(crate) enum Command {
     /// List, show, check or start vendor manifests
     #[command(subcommand)]
     Vendor(Vendor),
+    /// Say what CI builds and tests where, and write workflows that do it
+    #[command(subcommand)]
+    Ci(Ci),
     /// Put torch_fl in front of every program of a Python environment, by one .pth file
     Activate(Python),
     /// Take that .pth file away
@@ -427,6 +430,80 @@ pub(crate) struct VendorAdd {
     /// The file to write [default: NAME.toml]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ci {
+    /// Every wheel that the manifests offer: vendor, torch, Python and processor, its runner, inputs and tests
+    Matrix(CiMatrix),
+    /// Write the workflow that builds and tests them, or say where a written one differs
+    Workflow(CiWorkflow),
+}
+
+/// Which wheels.
+#[derive(Debug, Args)]
+pub(crate) struct Wheels {
+    /// Only this vendor's [default: all]
+    #[arg(long, value_name = "VENDOR", help_heading = "Which wheels")]
+    pub vendor: Vec<String>,
+    /// A manifest of your own, beside the built-in ones; it replaces the one of its name
+    #[arg(long, value_name = "FILE", help_heading = "Which wheels")]
+    pub manifest: Vec<PathBuf>,
+    /// Only vendors that are trusted so far: stable, beta, experimental, runtime-only [default: all]
+    #[arg(long, value_name = "STATUS", help_heading = "Which wheels")]
+    pub status: Vec<VendorStatus>,
+    /// Only for this Python [default: all]
+    #[arg(long, value_name = "TAG", help_heading = "Which wheels")]
+    pub python: Vec<String>,
+    /// Only for this processor [default: all]
+    #[arg(long, value_name = "ARCH", help_heading = "Which wheels")]
+    pub arch: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CiMatrix {
+    #[command(flatten)]
+    pub wheels: Wheels,
+    /// For a machine: all that is known of each, or what a job's matrix takes, without wheels that have no runner
+    /// [default: a table for people]
+    #[arg(long, value_enum)]
+    pub format: Option<MatrixFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CiWorkflow {
+    #[command(flatten)]
+    pub wheels: Wheels,
+    /// The service that runs it
+    #[arg(long, value_enum)]
+    pub format: CiService,
+    /// The folder of the workflow [default: ci/github or ci/gitlab]
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Write nothing, and say whether what is there is what would be written
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VendorStatus {
+    Stable,
+    Beta,
+    Experimental,
+    RuntimeOnly,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MatrixFormat {
+    Json,
+    Github,
+    Gitlab,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CiService {
+    Github,
+    Gitlab,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use args::{Cli, Command, Vendor};
+use args::{Ci, Cli, Command, Vendor};
 use report::Failure;
 use screen::Screen;
 
@@ -53,6 +53,8 @@ fn run(command: Command, screen: &Screen) -> Result<Outcome, Failure> {
         Command::Vendor(Vendor::Check(which)) => commands::vendor::check(&which, screen),
         Command::Vendor(Vendor::Add(args)) => commands::vendor::add(&args, screen),
         Command::Vendor(Vendor::Schema) => commands::vendor::schema(screen),
+        Command::Ci(Ci::Matrix(args)) => commands::ci::matrix(&args, screen),
+        Command::Ci(Ci::Workflow(args)) => commands::ci::workflow(&args, screen),
         Command::Activate(args) => commands::site::activate(&args, screen),
         Command::Deactivate(args) => commands::site::deactivate(&args, screen),
         Command::Facade(args) => commands::site::facade(&args, screen),

@@ -152,6 +152,8 @@ pub(crate) enum Error {
     NoResolver { uv: PathBuf, source: io::Error },
     #[error("the resolver failed: {message}")]
     Resolver { message: String },
+    #[error("nothing is left of {rows} wheels: {asked}")]
+    NoRow { rows: usize, asked: String },
 }
 
 impl Error {
@@ -172,6 +174,7 @@ impl Error {
             Self::Netrc { .. } => "E-CLI-013",
             Self::NoResolver { .. } => "E-CLI-014",
             Self::Resolver { .. } => "E-CLI-015",
+            Self::NoRow { .. } => "E-CLI-016",
         }
     }
 
@@ -199,6 +202,7 @@ impl Error {
             Self::Resolver { .. } => {
                 "it does not come to an answer: check the options, and whether the index is there"
             }
+            Self::NoRow { .. } => "`torchfl ci matrix` without options lists them all",
             Self::NoLibrary { .. } => "name the folders that the SDK's or the system's libraries are in",
             Self::Choose { option, .. } => return Some(format!("say which: {option}")),
             Self::Option { .. } => {

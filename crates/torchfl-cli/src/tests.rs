@@ -18,7 +18,7 @@ const EXIT_CODES: &str = "\
 | code | meaning |
 |---|---|
 | 0 | Done. |
-| 1 | The thing asked about is not right: `torchfl audit` or `torchfl closure` has errors, `torchfl fetch` a file that is missing or wrong, `torchfl vendor check` findings, `torchfl core-gap` a gap, `torchfl snapshot diff` something that is gone. |
+| 1 | The thing asked about is not right: `torchfl audit` or `torchfl closure` has errors, `torchfl fetch` a file that is missing or wrong, `torchfl vendor check` findings, `torchfl core-gap` a gap, `torchfl snapshot diff` something that is gone, `torchfl ci workflow --check` a difference. |
 | 2 | It could not be done, or the command line is wrong. |
 
 Data goes to stdout; messages, progress and errors go to stderr. With `--json` an error is also an object on stdout:
@@ -143,6 +143,21 @@ fn no_drift(file: &str, page: &str) {
     }
     let committed = fs_err::read_to_string(&path).unwrap_or_default();
     assert!(committed == page, "{path} is out of date: run `make docs`");
+}
+
+#[test]
+fn workflows_have_no_drift() {
+    let subject = |(name, _): &(&str, &str)| torchfl_ci::Subject {
+        manifest: torchfl_manifest::find(name).unwrap(),
+        file: None,
+    };
+    let subjects: Vec<_> = torchfl_manifest::embedded().iter().map(subject).collect();
+    let rows = torchfl_ci::matrix(&subjects).unwrap();
+    for service in [torchfl_ci::Service::Github, torchfl_ci::Service::Gitlab] {
+        for file in service.workflow(&rows) {
+            no_drift(&format!("../../ci/{}/{}", service.name(), file.name), &file.text);
+        }
+    }
 }
 
 #[test]

@@ -15,9 +15,9 @@ pub use crate::model::{
     Stub, Symbols, Target, Torch, Triton, TritonTarget,
 };
 pub use crate::names::{
-    Arch, AuditSeverity, Dist, FileName, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir,
-    InnerGlob, Library, LocalVersion, PythonTag, Release, Role, RuleCode, SearchEntry, SearchTag, Sha256,
-    ShimKind, Slug, Status, SumKey, Supplier, Swap, Symbol, Text, Version,
+    Arch, Artifact, AuditSeverity, Dist, FileName, Folder, FolderName, Front, Glibc, Glob, Identifier,
+    InnerDir, InnerGlob, Library, LocalVersion, PythonTag, Release, Role, RuleCode, SearchEntry, SearchTag,
+    Sha256, ShimKind, Slug, Status, SumKey, Supplier, Swap, Symbol, Text, Version,
 };
 pub use crate::new::new_manifest;
 pub use crate::problem::Problem;

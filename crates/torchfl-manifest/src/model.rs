@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::decode::{Complaint, Context, Field, Node, record};
 use crate::input::Input;
 use crate::names::{
-    Arch, AuditSeverity, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir, InnerGlob,
-    Library, LocalVersion, PythonTag, Release, RuleCode, SearchEntry, SearchTag, ShimKind, Slug, Status,
-    Supplier, Swap, Symbol, Text, Version,
+    Arch, Artifact, AuditSeverity, Dist, Folder, FolderName, Front, Glibc, Glob, Identifier, InnerDir,
+    InnerGlob, Library, LocalVersion, PythonTag, Release, RuleCode, SearchEntry, SearchTag, ShimKind, Slug,
+    Status, Supplier, Swap, Symbol, Text, Version,
 };
 use crate::problem::nearest;
 use crate::spanned::Spanned;
@@ -396,15 +396,28 @@ record! {
 }
 
 record! {
-    /// `[ci]`: where the wheel is tested on the chip.
+    /// `[ci]`: where the wheel is built and tested on the chip. `torchfl ci` makes workflows of it; what is left
+    /// out stays open there.
     pub struct Ci {
-        /// Labels of the runner.
+        /// Labels of the runner. `{arch}` stands for the processor.
         #[schemars(default)]
         pub runner: Vec<Spanned<Text>>,
-        /// The container image.
+        /// The container image, as the container's program takes it. `{arch}` stands for the processor.
         pub image: Option<Spanned<Text>>,
-        /// Options of the container.
+        /// The interpreters that the runner, or its image, has; by default all of `python.tags`. For the others no wheel
+        /// is built there.
+        #[schemars(default)]
+        pub python: Vec<Spanned<PythonTag>>,
+        /// Options of the container. Where none of them passes a device on, those of `host.devices` that are no
+        /// globs are.
         #[schemars(default)]
         pub container_options: Vec<Spanned<Text>>,
+        /// What is run on the chip once the wheel is installed there: names of files in `ci/tests/`, without their
+        /// ending. Where none is named: `devices` and `import`.
+        #[schemars(default)]
+        pub tests: Vec<Spanned<Slug>>,
+        /// What becomes of the wheel. By default it stays where it was built if a fork's libraries are in it, which
+        /// are gigabytes.
+        pub artifact: Option<Spanned<Artifact>>,
     }
 }

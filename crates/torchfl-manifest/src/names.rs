@@ -182,6 +182,15 @@ choice! {
     }
 }
 choice! {
+    /// What becomes of a wheel that CI has built and tested.
+    pub enum Artifact {
+        /// The job that built it publishes it from where it lies.
+        Local = "local",
+        /// The job hands it to the CI service.
+        Upload = "upload",
+    }
+}
+choice! {
     /// How much a finding of the audit matters.
     pub enum AuditSeverity {
         /// The wheel is not to be used.

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::input::resolved::inputs;
 use crate::model::{Manifest, Root};
 use crate::names::{
-    Arch, AuditSeverity, Front, SearchTag, ShimKind, Status, Supplier, Swap, local, search_folder,
+    Arch, Artifact, AuditSeverity, Front, SearchTag, ShimKind, Status, Supplier, Swap, local, search_folder,
 };
 use crate::{Error, model};
 
@@ -301,6 +301,12 @@ pub struct Ci {
     pub image: Option<String>,
     /// Options of the container.
     pub container_options: Vec<String>,
+    /// The interpreters that the runner has; empty where it has all.
+    pub python: Vec<String>,
+    /// Names of files in `ci/tests/`.
+    pub tests: Vec<String>,
+    /// What becomes of the wheel, where somebody said so.
+    pub artifact: Option<Artifact>,
 }
 
 /// Fills in `manifest` for `request`: the version, the SDK's place, the order of opening.
@@ -350,6 +356,9 @@ pub fn resolve(manifest: &Manifest, request: &Request) -> Result<Resolved, Error
             runner: strings(&ci.runner),
             image: ci.image.as_ref().map(ToString::to_string),
             container_options: strings(&ci.container_options),
+            python: strings(&ci.python),
+            tests: strings(&ci.tests),
+            artifact: ci.artifact.as_ref().map(|artifact| **artifact),
         }),
         inputs: inputs(manifest, request),
         name,

@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::decode::{Complaint, Context};
 use crate::input;
 use crate::model::{Bundle, Manifest, Shim, Symbols};
-use crate::names::{Front, Library, ShimKind, Swap, matcher, search_entry};
+use crate::names::{Front, Library, PythonTag, ShimKind, Swap, matcher, search_entry};
 use crate::problem::nearest;
 use crate::spanned::Spanned;
 use crate::triton;
@@ -79,6 +79,16 @@ fn lists(manifest: &Manifest, context: &mut Context) {
         once("host.libraries", &host.libraries, context);
         once("host.dlopen", &host.dlopen, context);
         once("host.devices", &host.devices, context);
+    }
+    if let Some(ci) = &manifest.ci {
+        once("ci.tests", &ci.tests, context);
+        once("ci.python", &ci.python, context);
+        let sound = context.sound("python.tags") && context.sound("ci.python");
+        let offered = |tag: &PythonTag| python.tags.iter().any(|known| known.value == *tag);
+        for tag in ci.python.iter().filter(|tag| sound && !offered(tag)) {
+            let message = format!("`{tag}` is none of `python.tags`");
+            report(context, "ci.python", "E-MAN-062", &tag.span, message);
+        }
     }
     once("shim", manifest.shim.iter().map(|shim| &shim.soname), context);
 }

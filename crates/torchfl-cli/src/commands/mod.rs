@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod build;
+pub(crate) mod ci;
 pub(crate) mod closure;
 pub(crate) mod core_gap;
 pub(crate) mod fetch;

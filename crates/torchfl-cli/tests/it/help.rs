@@ -455,6 +455,16 @@ fn vendor_schema() {
 }
 
 #[test]
+fn ci_matrix() {
+    insta::assert_snapshot!(Context::new().run("ci matrix --help"), @"");
+}
+
+#[test]
+fn ci_workflow() {
+    insta::assert_snapshot!(Context::new().run("ci workflow --help"), @"");
+}
+
+#[test]
 fn activate() {
     insta::assert_snapshot!(Context::new().run("activate --help"), @r"
     exit: 0

@@ -7,6 +7,7 @@
 mod audit;
 mod audit_faults;
 mod build;
+mod ci;
 mod closure;
 mod context;
 mod core_gap;
