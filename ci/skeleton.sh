@@ -12,4 +12,4 @@ if [ -z "${PYTHON:-}" ]; then
     "$PYTHON" -m pip install --quiet --disable-pip-version-check "$(grep '^uv==' tests/requirements.txt)"
 fi
 if [ -n "${MANIFEST:-}" ]; then which=(--manifest "$MANIFEST"); else which=("${VENDOR:?}"); fi
-TORCH_FL_BIN=$(realpath "$bin") "$PYTHON" tests/vendors/run.py "${which[@]}" --folder target/ci/skeleton
+TORCH_FL_BIN=$(realpath "$bin") "$PYTHON" tests/vendors/run.py "${which[@]}" --folder "$PWD/target/ci/skeleton"

@@ -152,8 +152,8 @@ pub(crate) enum Error {
     NoResolver { uv: PathBuf, source: io::Error },
     #[error("the resolver failed: {message}")]
     Resolver { message: String },
-    #[error("nothing is left of {rows} wheels: {asked}")]
-    NoRow { rows: usize, asked: String },
+    #[error("there is no wheel{asked}")]
+    NoRow { asked: String },
 }
 
 impl Error {

@@ -57,7 +57,8 @@ pub(crate) fn workflow(args: &CiWorkflow, screen: &Screen) -> Result<Outcome, Fa
         told.push(json!({ "path": path.to_string_lossy(), "state": state.word, "why": state.differs }));
     }
     screen.data(&json!({ "files": told }), |_| {
-        files.iter().map(|file| format!("{}\n", folder.join(file.name).display())).collect()
+        let paths = files.iter().map(|file| folder.join(file.name).display().to_string());
+        paths.collect::<Vec<_>>().join("\n")
     })?;
     Ok(outcome)
 }
@@ -113,17 +114,17 @@ fn rows(args: &Wheels) -> Result<Vec<Row>, Failure> {
     subjects.retain(|subject| {
         among(&args.vendor, &subject.manifest.name()) && among(&statuses, subject.manifest.status.as_str())
     });
-    let all = torchfl_ci::matrix(&subjects)?;
-    let count = all.len();
     let wanted = |row: &Row| among(&args.python, &row.python) && among(&args.arch, &row.arch);
-    let rows: Vec<Row> = all.into_iter().filter(wanted).collect();
+    let rows: Vec<Row> = torchfl_ci::matrix(&subjects)?.into_iter().filter(wanted).collect();
     if rows.is_empty() {
-        let asked =
+        let all =
             [("vendor", &args.vendor), ("status", &statuses), ("python", &args.python), ("arch", &args.arch)];
-        let asked = asked.iter().filter(|(_, values)| !values.is_empty());
-        let asked: Vec<String> =
-            asked.map(|(name, values)| format!("--{name} {}", values.join(", "))).collect();
-        return Err(Error::NoRow { rows: count, asked: asked.join(" ") }.into());
+        let asked = all
+            .iter()
+            .flat_map(|(name, values)| values.iter().map(move |value| format!(" --{name} {value}")));
+        let asked: String = asked.collect();
+        let asked = if asked.is_empty() { asked } else { format!(" with{asked}") };
+        return Err(Error::NoRow { asked }.into());
     }
     Ok(rows)
 }

@@ -26,6 +26,7 @@ fn no_command() {
       inspect     Show what an ELF file or a wheel says of itself
       patch       Change the search path (RPATH or RUNPATH) of a library or program
       vendor      List, show, check or start vendor manifests
+      ci          Say what CI builds and tests where, and write workflows that do it
       activate    Put torch_fl in front of every program of a Python environment, by one .pth file
       deactivate  Take that .pth file away
       facade      Publish a torch tree of symlinks (the facade) for a build system to compile against
@@ -64,6 +65,7 @@ fn torchfl() {
       inspect     Show what an ELF file or a wheel says of itself
       patch       Change the search path (RPATH or RUNPATH) of a library or program
       vendor      List, show, check or start vendor manifests
+      ci          Say what CI builds and tests where, and write workflows that do it
       activate    Put torch_fl in front of every program of a Python environment, by one .pth file
       deactivate  Take that .pth file away
       facade      Publish a torch tree of symlinks (the facade) for a build system to compile against
@@ -456,12 +458,63 @@ fn vendor_schema() {
 
 #[test]
 fn ci_matrix() {
-    insta::assert_snapshot!(Context::new().run("ci matrix --help"), @"");
+    insta::assert_snapshot!(Context::new().run("ci matrix --help"), @r"
+    exit: 0
+    --- stdout
+    Every wheel that the manifests offer: vendor, torch, Python and processor, its runner, inputs and
+    tests
+
+    Usage: torchfl ci matrix [OPTIONS]
+
+    Options:
+          --json             Print data as JSON on stdout, errors too
+      -q, --quiet            Print nothing but errors on stderr
+          --format <FORMAT>  For a machine: all that is known of each, or what a job's matrix takes,
+                             without wheels that have no runner [default: a table for people] [possible
+                             values: json, github, gitlab]
+      -h, --help             Print help
+
+    Which wheels:
+          --vendor <VENDOR>  Only this vendor's [default: all]
+          --manifest <FILE>  A manifest of your own, beside the built-in ones; it replaces the one of
+                             its name
+          --status <STATUS>  Only vendors that are trusted so far: stable, beta, experimental,
+                             runtime-only [default: all] [possible values: stable, beta, experimental,
+                             runtime-only]
+          --python <TAG>     Only for this Python [default: all]
+          --arch <ARCH>      Only for this processor [default: all]
+    --- stderr
+    ");
 }
 
 #[test]
 fn ci_workflow() {
-    insta::assert_snapshot!(Context::new().run("ci workflow --help"), @"");
+    insta::assert_snapshot!(Context::new().run("ci workflow --help"), @r"
+    exit: 0
+    --- stdout
+    Write the workflow that builds and tests them, or say where a written one differs
+
+    Usage: torchfl ci workflow [OPTIONS] --format <FORMAT>
+
+    Options:
+          --json             Print data as JSON on stdout, errors too
+      -q, --quiet            Print nothing but errors on stderr
+          --format <FORMAT>  The service that runs it [possible values: github, gitlab]
+      -o, --output <DIR>     The folder of the workflow [default: ci/github or ci/gitlab]
+          --check            Write nothing, and say whether what is there is what would be written
+      -h, --help             Print help
+
+    Which wheels:
+          --vendor <VENDOR>  Only this vendor's [default: all]
+          --manifest <FILE>  A manifest of your own, beside the built-in ones; it replaces the one of
+                             its name
+          --status <STATUS>  Only vendors that are trusted so far: stable, beta, experimental,
+                             runtime-only [default: all] [possible values: stable, beta, experimental,
+                             runtime-only]
+          --python <TAG>     Only for this Python [default: all]
+          --arch <ARCH>      Only for this processor [default: all]
+    --- stderr
+    ");
 }
 
 #[test]
