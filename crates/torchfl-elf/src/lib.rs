@@ -2,6 +2,7 @@
 //!
 //! * [`facts`] reads what the dynamic loader would read: piecewise, never the whole file.
 //! * [`symbols`] walks the dynamic symbols, with their versions, as a stream; [`symbol_table`] holds them all.
+//! * [`section`] reads one section by its name.
 //! * [`relocations`] tells which symbols the loader looks up, in its order.
 //! * [`plan`] works out the smallest edit that gives a file one search path, and checks the edited view
 //!   as the loader would see it; [`Patched`] is that view, without a copy.
@@ -23,6 +24,7 @@ mod patch;
 mod plan;
 mod read_at;
 mod relocations;
+mod section;
 mod symbols;
 mod table;
 mod tables;
@@ -39,5 +41,6 @@ pub use patch::{Data, Edit, How, Patch, Patched, SearchPath, Tag, Write};
 pub use plan::plan;
 pub use read_at::{FileAt, ReadAt};
 pub use relocations::{OwnTls, Relocation, Use, own_tls, relocations};
+pub use section::section;
 pub use symbols::{Bind, Symbol, SymbolVersion, Symbols, symbols};
 pub use table::{Place, SymbolTable, TableSymbol, TableVersion, symbol_table};

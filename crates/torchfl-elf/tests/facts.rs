@@ -145,3 +145,18 @@ fn elf_is_known_by_its_magic() {
     assert!(error.hint().is_some());
     assert!(!is_elf(&Vec::new()));
 }
+
+#[test]
+fn a_section_is_found_by_its_whole_name() {
+    let bench = Bench::new();
+    let source = "__attribute__((section(\".torch_fl\"), used)) static const char note[] = \"{}\";
+        __attribute__((section(\".torch_flx\"), used)) static const char other[] = \"x\"; int zeros[64];";
+    let lib = FileAt::open(&bench.library("a.so", source, &[])).unwrap();
+    assert_eq!(torchfl_elf::section(&lib, "a.so", ".torch_fl").unwrap().as_deref(), Some(&b"{}\0"[..]));
+    assert_eq!(torchfl_elf::section(&lib, "a.so", ".torch").unwrap(), None);
+    assert_eq!(torchfl_elf::section(&lib, "a.so", ".bss").unwrap(), None, "it has no bytes");
+    let long = "__attribute__((section(\".torch_fl\"), used)) static const char note[65537] = \"{}\";";
+    let lib = FileAt::open(&bench.library("b.so", long, &[])).unwrap();
+    let error = torchfl_elf::section(&lib, "b.so", ".torch_fl").unwrap_err();
+    assert!(error.to_string().contains("longer than 64 KiB"), "{error}");
+}

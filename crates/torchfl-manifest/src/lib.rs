@@ -11,8 +11,8 @@ pub use crate::embedded::{embedded, find, text};
 pub use crate::input::{Input, Sums};
 pub use crate::lists::{flag_gems_backends, triton_owners};
 pub use crate::model::{
-    Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Root, Sdk, Shim,
-    Stub, Symbols, Target, Torch, Triton, TritonTarget,
+    Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Root, Runtime, Sdk,
+    Shim, Stub, Symbols, Target, Torch, Triton, TritonTarget,
 };
 pub use crate::names::{
     Arch, Artifact, AuditSeverity, Dist, FileName, Folder, FolderName, Front, Glibc, Glob, Identifier,
@@ -23,6 +23,7 @@ pub use crate::new::new_manifest;
 pub use crate::problem::Problem;
 pub use crate::reference::{reference, schema};
 pub use crate::resolve::{Request, Resolved, resolve};
+pub use crate::runtime::{RuntimeName, runtime_apis, runtime_names};
 pub use crate::spanned::Spanned;
 
 mod check;
@@ -39,6 +40,7 @@ mod reference;
 /// What [`resolve`] makes; its parts are named as those of [`Manifest`].
 pub mod resolve;
 mod rules;
+mod runtime;
 mod spanned;
 mod triton;
 

@@ -38,6 +38,8 @@ record! {
         pub bundle: Option<Bundle>,
         /// What stays on the target machine and is never bundled.
         pub host: Option<Host>,
+        /// What a plugin finds below itself.
+        pub runtime: Option<Runtime>,
         /// Libraries that other wheels bring. Their order, and that of the libraries in each, is an order in which
         /// they can be opened one by one.
         #[schemars(default)]
@@ -225,6 +227,18 @@ record! {
         /// Device nodes, as globs.
         #[schemars(default)]
         pub devices: Vec<Spanned<Glob>>,
+    }
+}
+
+record! {
+    /// `[runtime]`: the API of the device's runtime. What a plugin reaches there by name, as no interface of PyTorch has
+    /// it, is a table that all vendors of the API share: `vendor-manifests/runtime/`.
+    pub struct Runtime {
+        /// The API, which is PyTorch's dispatch key underneath too: `cuda` on every chip whose torch keeps CUDA's names.
+        pub api: Spanned<Slug>,
+        /// Libraries of the table that have another SONAME here: `{ "libcudart.so.13" = "libcudart.so.12" }`.
+        #[schemars(default)]
+        pub libraries: BTreeMap<Library, Spanned<Library>>,
     }
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::input::Input;
 use crate::model::{
-    Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Sdk, Shim, Stub,
-    Target, Torch, Triton, TritonTarget,
+    Audit, Bundle, Ci, Comm, FlagGems, Global, Host, Manifest, Owner, Provided, Python, Runtime, Sdk, Shim,
+    Stub, Target, Torch, Triton, TritonTarget,
 };
 
 /// Heading, name in the schema, fields.
@@ -20,6 +20,7 @@ const TABLES: &[(&str, &str, &[&str])] = &[
     ("`[bundle]`", "Bundle", Bundle::FIELDS),
     ("`bundle.global`", "Global", Global::FIELDS),
     ("`[host]`", "Host", Host::FIELDS),
+    ("`[runtime]`", "Runtime", Runtime::FIELDS),
     ("`[[provided]]`", "Provided", Provided::FIELDS),
     ("`[[shim]]`", "Shim", Shim::FIELDS),
     ("`shim.stub`", "Stub", Stub::FIELDS),
@@ -77,6 +78,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("E-MAN-056", "an input that is not to be had in exactly one way"),
     ("E-MAN-060", "a version in `[triton]` contradicts its supplier, or its owner's `local`"),
     ("E-MAN-061", "`[env]` and `[flag-gems]` give GEMS_VENDOR two values"),
+    ("E-MAN-062", "`[ci] python` names an interpreter that no wheel is for"),
     ("E-MAN-101", "no manifest has the name"),
     ("E-MAN-102", "the manifest does not offer the interpreter or the processor"),
     ("E-MAN-103", "a local version that PEP 440 forbids"),
@@ -221,6 +223,7 @@ mod tests {
             required::<Bundle>(),
             required::<Global>(),
             required::<Host>(),
+            required::<Runtime>(),
             required::<Provided>(),
             required::<Shim>(),
             required::<Stub>(),

@@ -11,6 +11,7 @@ use crate::model::{Manifest, Root};
 use crate::names::{
     Arch, Artifact, AuditSeverity, Front, SearchTag, ShimKind, Status, Supplier, Swap, local, search_folder,
 };
+use crate::runtime::{RuntimeName, runtime_names};
 use crate::{Error, model};
 
 pub use crate::input::resolved::{Input, InputFile, Way};
@@ -60,6 +61,8 @@ pub struct Resolved {
     pub bundle: Bundle,
     /// What stays on the target machine.
     pub host: Host,
+    /// What a plugin finds below itself, where somebody said it.
+    pub runtime: Option<Runtime>,
     /// What other wheels bring, in the order of opening.
     pub provided: Vec<Provided>,
     /// What is generated.
@@ -201,6 +204,15 @@ pub struct Host {
     pub dlopen: Vec<String>,
     /// Globs of device nodes.
     pub devices: Vec<String>,
+}
+
+/// [`model::Runtime`] with its table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Runtime {
+    /// The API, and the dispatch key underneath.
+    pub api: String,
+    /// What a plugin reaches, by logical name.
+    pub names: BTreeMap<String, RuntimeName>,
 }
 
 /// [`model::Provided`] without spans.
@@ -345,6 +357,7 @@ pub fn resolve(manifest: &Manifest, request: &Request) -> Result<Resolved, Error
             dlopen: strings(&host.dlopen),
             devices: strings(&host.devices),
         }),
+        runtime: manifest.runtime.as_ref().map(runtime),
         provided: manifest.provided.iter().map(provided).collect(),
         shims: manifest.shim.iter().map(shim).collect(),
         env: manifest.env.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
@@ -501,6 +514,17 @@ fn bundle(manifest: &Manifest, name: &str, sdk: &Sdk) -> Result<Bundle, Error> {
         search_tag: *bundle.search_tag,
         kernels: bundle.kernels.as_ref().map(ToString::to_string),
     })
+}
+
+fn runtime(runtime: &model::Runtime) -> Runtime {
+    let mut names = runtime_names(&runtime.api);
+    for reached in names.values_mut() {
+        let here = runtime.libraries.iter().find(|(table, _)| table.as_str() == reached.library);
+        if let Some((_, here)) = here {
+            reached.library = here.to_string();
+        }
+    }
+    Runtime { api: runtime.api.to_string(), names }
 }
 
 fn provided(provided: &model::Provided) -> Provided {

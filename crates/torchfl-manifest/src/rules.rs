@@ -9,6 +9,7 @@ use crate::input;
 use crate::model::{Bundle, Manifest, Shim, Symbols};
 use crate::names::{Front, Library, PythonTag, ShimKind, Swap, matcher, search_entry};
 use crate::problem::nearest;
+use crate::runtime::runtime_apis;
 use crate::spanned::Spanned;
 use crate::triton;
 
@@ -89,6 +90,14 @@ fn lists(manifest: &Manifest, context: &mut Context) {
             let message = format!("`{tag}` is none of `python.tags`");
             report(context, "ci.python", "E-MAN-062", &tag.span, message);
         }
+    }
+    if let Some(runtime) = &manifest.runtime
+        && context.sound("runtime.api")
+        && !runtime_apis().any(|api| api == runtime.api.as_str())
+    {
+        let known: Vec<&str> = runtime_apis().collect();
+        let message = format!("`{}` is none of {}", runtime.api, known.join(", "));
+        report(context, "runtime.api", "E-MAN-013", &runtime.api.span, message);
     }
     once("shim", manifest.shim.iter().map(|shim| &shim.soname), context);
 }

@@ -402,3 +402,19 @@ fn a_version_that_indexes_write_otherwise() {
     63:119: E-MAN-052: "newest" is no version: expected version to start with a number, but no leading ASCII digits were found ["newest"]
     "#);
 }
+
+#[test]
+fn runtime_and_ci() {
+    insta::assert_snapshot!(problems(&[("[host]", "[runtime]\napi = \"cuba\"\n[host]")]), @r#"
+    39:7: E-MAN-013: `cuba` is none of cuda ["cuba"]
+    "#);
+    insta::assert_snapshot!(
+        problems(&[("[ci]", "[ci]\npython = [\"cp399\"]\ntests = [\"Import\", \"a\", \"a\"]\nartifact = \"keep\"")]),
+        @r#"
+        73:11: E-MAN-062: `cp399` is none of `python.tags` ["cp399"]
+        74:10: E-MAN-020: "Import" is no short name: lower-case letters and digits, a letter first (did you mean `import`?) ["Import"]
+        74:25: E-MAN-030: `a` is listed twice in ci.tests ["a"]
+        75:12: E-MAN-013: "keep" is none of local, upload ["keep"]
+        "#
+    );
+}

@@ -190,3 +190,16 @@ fn a_name_that_no_manifest_can_have() {
         assert_eq!(new_manifest(name, None).unwrap_err().code(), "E-MAN-106", "{name}");
     }
 }
+
+#[test]
+fn the_names_of_a_runtime_are_its_tables_with_the_vendors_libraries() {
+    let resolved = |name: &str| torchfl_manifest::resolve(&find(name).unwrap(), &Request::default()).unwrap();
+    let cuda = resolved("cuda").runtime.unwrap();
+    assert_eq!(cuda.api, "cuda");
+    assert_eq!(cuda.names, torchfl_manifest::runtime_names("cuda"));
+    let metax = resolved("metax").runtime.unwrap();
+    assert_eq!(cuda.names["ipc.open"].library, "libcudart.so.13");
+    assert_eq!(metax.names["ipc.open"].library, "libcudart.so.12");
+    assert_eq!(metax.names["ipc.open"].symbol, cuda.names["ipc.open"].symbol);
+    assert!(resolved("sim").runtime.is_none());
+}
