@@ -91,7 +91,7 @@ fn what_a_value_holds_is_no_syntax() {
     let evil = ACME.replace("registry.acme.example/torch:2.12-{arch}", r#"a: \"b\" # $X"#);
     let rows = rows(&[(&evil, None)]);
     let github = &Service::Github.workflow(&rows)[0].text;
-    assert!(github.contains(r##"image: "a: \"b\" # $X""##), "{github}");
+    assert!(github.contains(r#"image: "a: \"b\" # $X""#), "{github}");
     let gitlab = &Service::Gitlab.workflow(&rows)[0].text;
-    assert!(gitlab.contains(r##"image: "a: \"b\" # $$X""##), "{gitlab}");
+    assert!(gitlab.contains(r#"image: "a: \"b\" # $$X""#), "{gitlab}");
 }
