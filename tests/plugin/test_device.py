@@ -35,11 +35,11 @@ def test_devices():
         assert flagos.current_device() == 0
     flagos.set_device(0)
     flagos.synchronize()
-    with pytest.raises(RuntimeError):
+    with pytest.raises((RuntimeError, IndexError)):
         flagos.set_device(flagos.device_count())
     with pytest.raises(ValueError, match="flagos"):
         flagos.get_device_name("cpu")
-    with pytest.raises(RuntimeError):
+    with pytest.raises((RuntimeError, IndexError)):
         torch.ones(1, device=f"flagos:{flagos.device_count()}")
 
 

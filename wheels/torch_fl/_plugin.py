@@ -14,6 +14,7 @@ DEVICE = "flagos"
 
 state = None  # what was registered, for boot_info()
 _failed = None
+kept = []  # what must live as long as the process
 
 
 def register(plan):
@@ -57,6 +58,8 @@ def _register(plan):
             for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
         )
         ways = core.register(os.environ.get("FLAGOS_BACKEND_CONFIG") or None)
+        if target == "cpu":
+            kept.append(sibling("_host").install())
         sibling("_dlpack").install(core)
         core.dispatch_log(os.environ.get("FLAGOS_DISPATCH_LOG") or None)
     except Exception as error:
