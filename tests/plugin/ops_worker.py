@@ -156,7 +156,9 @@ class Compare:
     def tolerance(self, dtype):
         """Between one device's own kernels only the order of sums may differ; between two devices, more."""
         if self.same:
-            return {}
+            # A sum of few bits, in another order: the vector kernels look at how memory is aligned.
+            few = {torch.float16: 1e-3, torch.bfloat16: 1e-2}.get(dtype)
+            return {"rtol": few, "atol": few} if few else {}
         wide = {torch.float16: 2e-2, torch.bfloat16: 5e-2}.get(dtype, 2e-3)
         return {"rtol": wide, "atol": wide} if dtype.is_floating_point or dtype.is_complex else {}
 
