@@ -39,6 +39,8 @@ def test_devices():
         flagos.set_device(flagos.device_count())
     with pytest.raises(ValueError, match="flagos"):
         flagos.get_device_name("cpu")
+    if ON_CPU:  # of the host there is one, by whatever number it is called
+        return
     with pytest.raises((RuntimeError, IndexError)):
         torch.ones(1, device=f"flagos:{flagos.device_count()}")
 

@@ -52,9 +52,14 @@ KERNELS = {
 }  # fmt: skip
 
 
-def install():
-    """Register them. The library must live as long as the process."""
+def install(core):
+    """Register them, before the plugin looks what there is. The library must live as long as the process."""
+
+    def pack(data, lengths, batch_first):
+        packed, sizes = torch.ops.aten._pack_padded_sequence(core.to_target(data), lengths, batch_first)
+        return core.from_target(packed), sizes  # which belong to the host, whatever device the data are on
+
     library = torch.library.Library("aten", "IMPL")
-    for name, kernel in KERNELS.items():
+    for name, kernel in {**KERNELS, "_pack_padded_sequence": pack}.items():
         library.impl(name, kernel, "PrivateUse1")
     return library

@@ -57,9 +57,9 @@ def _register(plan):
         torch.utils.generate_methods_for_privateuse1_backend(
             for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
         )
-        ways = core.register(os.environ.get("FLAGOS_BACKEND_CONFIG") or None)
         if target == "cpu":
-            kept.append(sibling("_host").install())
+            kept.append(sibling("_host").install(core))
+        ways = core.register(os.environ.get("FLAGOS_BACKEND_CONFIG") or None)
         sibling("_dlpack").install(core)
         core.dispatch_log(os.environ.get("FLAGOS_DISPATCH_LOG") or None)
     except Exception as error:

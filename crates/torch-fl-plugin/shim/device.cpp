@@ -6,6 +6,7 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <chrono>
 #include <mutex>
 
 namespace fl {
@@ -19,6 +20,8 @@ Stream to_target(Stream s) { return Stream(Stream::UNSAFE, fl::to_target(s.devic
 Stream to_flagos(Stream s) { return Stream(Stream::UNSAFE, fl::to_flagos(s.device()), s.id()); }
 using fl::to_flagos;
 using fl::to_target;
+
+using Time = std::chrono::steady_clock::time_point;
 
 struct Guard final : DeviceGuardImplInterface {
   DeviceType type() const override { return FLAGOS; }
@@ -54,14 +57,27 @@ struct Guard final : DeviceGuardImplInterface {
   bool isStreamCapturing(const Stream& s) const override { return guard()->isStreamCapturing(to_target(s)); }
 #endif
 
+  // On the host, work is done when its call returns: an event is the time at which it was recorded.
   void record(void** e, const Stream& s, const DeviceIndex i, const c10::EventFlag f) const override {
-    guard()->record(e, to_target(s), i, f);
+    if (!target.host) return guard()->record(e, to_target(s), i, f);
+    if (!*e) *e = new Time();
+    *static_cast<Time*>(*e) = std::chrono::steady_clock::now();
   }
-  void block(void* e, const Stream& s) const override { guard()->block(e, to_target(s)); }
-  bool queryEvent(void* e) const override { return guard()->queryEvent(e); }
-  void synchronizeEvent(void* e) const override { guard()->synchronizeEvent(e); }
-  void destroyEvent(void* e, const DeviceIndex i) const noexcept override { guard()->destroyEvent(e, i); }
-  double elapsedTime(void* a, void* b, const DeviceIndex i) const override { return guard()->elapsedTime(a, b, i); }
+  void block(void* e, const Stream& s) const override {
+    if (!target.host) guard()->block(e, to_target(s));
+  }
+  bool queryEvent(void* e) const override { return target.host || guard()->queryEvent(e); }
+  void synchronizeEvent(void* e) const override {
+    if (!target.host) guard()->synchronizeEvent(e);
+  }
+  void destroyEvent(void* e, const DeviceIndex i) const noexcept override {
+    if (!target.host) return guard()->destroyEvent(e, i);
+    delete static_cast<Time*>(e);
+  }
+  double elapsedTime(void* a, void* b, const DeviceIndex i) const override {
+    if (!target.host) return guard()->elapsedTime(a, b, i);
+    return std::chrono::duration<double, std::milli>(*static_cast<Time*>(b) - *static_cast<Time*>(a)).count();
+  }
   void recordDataPtrOnStream(const c10::DataPtr& p, const Stream& s) const override {
     if (auto* twin = owned_twin(p))
       guard()->recordDataPtrOnStream(twin->_mutable_data_ptr_no_checks(), to_target(s));
