@@ -103,6 +103,12 @@ void Frame::sync(size_t i) {
   if (C10_UNLIKELY(t->storage_offset() != f->storage_offset() || t->sizes() != f->sizes() ||
                    t->strides() != f->strides()))
     f->set_sizes_and_strides(t->sizes(), t->strides(), t->storage_offset());
+  // A kernel may leave its result to be conjugated or negated when it is read.
+  constexpr DispatchKeySet lazy({DispatchKey::Conjugate, DispatchKey::Negative});
+  if (C10_UNLIKELY((t->key_set() & lazy) != (f->key_set() & lazy))) {
+    f->_set_conj(t->is_conj());
+    f->_set_neg(t->is_neg());
+  }
 }
 
 void Frame::refuse_mixed() const {
