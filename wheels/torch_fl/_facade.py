@@ -25,19 +25,33 @@ class Unsafe(Exception):
     """A folder that others can change, or that we cannot write to."""
 
 
-def place(environ):
-    """The folder for facades and compile caches, made if need be. Raises Unsafe with the reasons."""
+def beside(home):
+    """The folder of facades that were composed together with torch_fl: its owner's, as torch_fl is."""
+    return home + ".facade"
+
+
+def ready(tree, home, name):
+    """The facade of this name beside torch_fl, if it is there and whole."""
+    folder = os.path.join(beside(home), name)
+    return folder if os.path.isdir(folder) and not _wrong_links(tree, folder) else None
+
+
+def place(environ, make=True):
+    """The folder for facades and compile caches, made if need be. Raises Unsafe with the reasons.
+
+    Without `make` it is made only where somebody else could make it first.
+    """
     asked = environ.get("TORCH_FL_CACHE_DIR")
     if asked:
         try:
-            return _safe(os.path.abspath(asked))
+            return _safe(os.path.abspath(asked), make)
         except OSError as error:
             raise Unsafe(str(error)) from error
     reasons = []
     for candidate in _default_places(environ):
         try:
-            folder = _safe(candidate)
-            if os.access(folder, os.W_OK | os.X_OK):
+            folder = _safe(candidate, make)
+            if os.access(_existing(folder), os.W_OK | os.X_OK):
                 return folder
             reasons.append(f"{folder} cannot be written")
         except (Unsafe, OSError) as error:
@@ -45,12 +59,12 @@ def place(environ):
     raise Unsafe("; ".join(reasons))
 
 
-def executable(folder, environ):
+def executable(folder, environ, make=True):
     """`folder`, or a safe one instead of it if nothing can be executed there; None without one."""
     for candidate in (folder, _temporary(environ)):
         try:
-            safe = _safe(candidate)
-            if not os.statvfs(safe).f_flag & os.ST_NOEXEC:
+            safe = _safe(candidate, make)
+            if not os.statvfs(_existing(safe)).f_flag & os.ST_NOEXEC:
                 return safe
         except (Unsafe, OSError):
             continue
@@ -78,10 +92,18 @@ def _temporary(environ):
     return os.path.join(environ.get("TMPDIR") or "/tmp", f"torch-fl-{os.getuid()}")
 
 
-def _safe(path):
+def _existing(path):
+    """`path`, or what is there of it."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def _safe(path, make=True):
     """The real path of a folder that only this user (or root) can change; made if it is not there.
 
-    What is above it is checked before anything is made: root must leave nothing in a user's home.
+    What is above it is checked before anything is made: root must leave nothing in a user's home. Without `make` a
+    folder stays absent where no other user can make it.
     """
     if os.path.islink(path) and os.path.basename(path) == f"torch-fl-{os.getuid()}":
         raise Unsafe(f"{path} is a link, which anybody may have laid")
@@ -97,6 +119,8 @@ def _safe(path):
         if above == "/":
             break
         above = os.path.dirname(above)
+    if missing and not make and not os.stat(os.path.dirname(missing[-1])).st_mode & 0o022:
+        return path
     for folder in reversed(missing):
         try:
             os.mkdir(folder, 0o700)
@@ -273,11 +297,14 @@ def main(arguments):
     boot = importlib.import_module("torch_fl_gate").load("_boot")
     del sys.path[0]
     parser = argparse.ArgumentParser(prog="_facade.py")
-    parser.add_argument("directory")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("directory", nargs="?")
+    where.add_argument("--beside", action="store_true", help="beside torch_fl, where its import finds it")
     parser.add_argument("--torch", help="the installed torch's folder")
     options = parser.parse_args(arguments)
     try:
-        print(json.dumps(publish_at(boot, os.path.abspath(options.directory), options.torch)))
+        folder = None if options.beside else os.path.abspath(options.directory)
+        print(json.dumps(publish_at(boot, folder, options.torch)))
     except (boot.BootError, Unsafe, OSError) as error:
         print(str(error).replace("\n  ", "; "), file=sys.stderr)  # one line, for the tool that runs this
         return 1
@@ -285,7 +312,7 @@ def main(arguments):
 
 
 def publish_at(boot, folder, torch):
-    """Publish at a folder of the caller's choice: absent, empty, or a facade already."""
+    """Publish at a folder of the caller's choice: absent, empty, or a facade already; None: beside torch_fl."""
     finder = boot.finder_for(boot.HOME)
     if torch is None:
         spec = finder.locate()
@@ -298,6 +325,9 @@ def publish_at(boot, folder, torch):
     plan = boot.sibling("_plan").Plan(finder, torch)
     tree = links(torch, boot.HOME, finder.build)
     name = key(finder.build["id"], torch, plan.version, tree)
+    if folder is None:
+        folder = os.path.join(beside(boot.HOME), name)
+        os.makedirs(beside(boot.HOME), 0o777, exist_ok=True)
     if os.path.lexists(folder) and not os.path.exists(os.path.join(folder, MARK)):
         if not os.path.isdir(folder) or os.listdir(folder):
             raise Unsafe(f"{folder} exists and is not a facade: name a new folder")

@@ -206,13 +206,18 @@ class Plan:
             self.redirect = "linked"  # an operator's links in the installed torch lead to the bundle
         else:
             self.redirect = "open"
+        ready = False
         try:
-            place = facade.place(os.environ) if core or asked == "facade" else None
             if asked == "facade" or core and asked == "auto" and self.redirect == "open":
                 tree = facade.links(self.folder, HOME, self.build)
                 key = facade.key(self.build["id"], self.folder, self.version, tree)
-                self.facade = facade.publish(tree, os.path.join(place, "facade", key))
+                self.facade = facade.ready(tree, HOME, key)
+                ready = self.facade is not None
+                if not ready:
+                    self.facade = facade.publish(tree, os.path.join(facade.place(os.environ), "facade", key))
                 self.redirect = "facade"
+            # Where the facade was there already, nothing is written before a compiler has something to keep.
+            place = facade.place(os.environ, make=not ready) if core else None
         except facade.Unsafe as error:
             if asked == "facade" or os.environ.get("TORCH_FL_CACHE_DIR"):
                 raise BootError(
@@ -228,12 +233,12 @@ class Plan:
                 "meets the stock one"
             )
         if core:
-            self._choose_caches(facade, place)
+            self._choose_caches(facade, place, make=not ready)
 
-    def _choose_caches(self, facade, place):
+    def _choose_caches(self, facade, place, make):
         """Compile caches do not know which core they were made for: this build gets its own."""
         unset = {key: name for key, name in self.build["caches"].items() if key not in os.environ}
-        place = place and facade.executable(place, os.environ)
+        place = place and facade.executable(place, os.environ, make)
         if place:
             folder = os.path.join(place, "cache", self.build["id"][:16])
             self.env.update({key: os.path.join(folder, name) for key, name in unset.items()})

@@ -22,6 +22,9 @@ record! {
         pub package: Option<Spanned<Dist>>,
         /// Its exact version, local part included: `2.10.0+cpu`.
         pub version: Option<Spanned<Version>>,
+        /// The platform tag of its wheel, `manylinux_2_28_{arch}`, for those who must know the file's name before
+        /// they have it: Nix finds a file by its name and its sum. An index needs none.
+        pub platform: Option<Spanned<FileName>>,
         /// The file's name. `{python}` stands for the python tag and `{arch}` for the processor; `*` for a
         /// part of the name that is not known.
         pub file: Option<Spanned<FileName>>,
@@ -121,6 +124,9 @@ fn way(input: &Input, key: &str, context: &mut Context) {
         (None, Some(_)) => {
             if let Some(version) = &input.version {
                 wrong("version", &version.span, "a `file` has its version in its name");
+            }
+            if let Some(platform) = &input.platform {
+                wrong("platform", &platform.span, "a `file` has its platform in its name");
             }
             if let (Some(_), Some(made)) = (&input.login, &input.made) {
                 wrong("made", &made.span, "it is either fetched with a `login`, or `made`");

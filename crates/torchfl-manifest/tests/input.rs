@@ -34,6 +34,7 @@ fn problems(inputs: &str) -> String {
 fn an_input_is_had_in_one_way() {
     let one = |keys: &str| problems(&format!("[[input]]\nrole = \"torch\"\n{keys}"));
     assert_eq!(one("package = 'torch'\nversion = '2.10.0'"), "no mistake");
+    assert_eq!(one("package = 'torch'\nversion = '2.10.0'\nplatform = 'linux_{arch}'"), "no mistake");
     assert_eq!(one("file = 'torch-{python}.whl'\nlogin = 'the portal'"), "no mistake");
     assert_eq!(one("file = 'sdk.tar'\nsha256 = 'SUM'"), "no mistake");
     insta::assert_snapshot!(one(""), @r#"
@@ -52,6 +53,9 @@ fn an_input_is_had_in_one_way() {
     insta::assert_snapshot!(one("file = 'a.whl'\nversion = '1'"), @r"
     E-MAN-056: input[0].version: a `file` has its version in its name ['1']
     ");
+    insta::assert_snapshot!(one("file = 'a.whl'\nplatform = 'linux_{arch}'"), @r"
+    E-MAN-056: input[0].platform: a `file` has its platform in its name ['linux_{arch}']
+    ");
     insta::assert_snapshot!(one("file = 'a.whl'\nlogin = 'a'\nmade = 'b'\nsha256 = 'SUM'"), @r"
     E-MAN-056: input[0].made: it is either fetched with a `login`, or `made` ['b']
     E-MAN-056: input[0].made: what is `made` anew by each has no `sha256` ['b']
@@ -63,7 +67,7 @@ fn names_sums_and_roles() {
     let one = |keys: &str| problems(&format!("[[input]]\nrole = \"torch\"\n{keys}"));
     insta::assert_snapshot!(problems("[[input]]\nrole = 'troch'\nfile = 'a'\nshasum = 'b'"), @r#"
     E-MAN-013: input[0].role: "troch" is none of torch, front, with, sdk (did you mean `torch`?) ['troch']
-    E-MAN-010: input[0].shasum: unknown key `shasum`; the keys here are role, package, version, file, login, made, sha256 [shasum]
+    E-MAN-010: input[0].shasum: unknown key `shasum`; the keys here are role, package, version, platform, file, login, made, sha256 [shasum]
     "#);
     insta::assert_snapshot!(one("package = '-torch'\nversion = '2.10.x'"), @r#"
     E-MAN-028: input[0].package: "-torch" is no distribution's name: letters, digits, `.`, `-` and `_` ['-torch']
