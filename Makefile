@@ -17,7 +17,7 @@ demo:
 	tests/demo.sh
 
 ## test       formatting, lints, unit and command tests, the bootstrap on the sample vendor, every vendor, the flake
-test: lint unit boot vendors nix-check
+test: lint unit boot vendors
 
 lint:
 	cargo fmt --all --check
