@@ -18,6 +18,7 @@ mod signatures;
 #[cfg(feature = "torch")]
 mod torch {
     use std::path::{Path, PathBuf};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::SystemTime;
     use std::{env, process};
 
@@ -208,10 +209,23 @@ mod torch {
             modified(&object(file)) <= modified(file).max(headers)
         };
         let stale: Vec<&PathBuf> = files.iter().filter(stale).collect();
-        let mut build = build.clone();
-        let fresh = build.files(&stale).try_compile_intermediates().unwrap_or_else(|e| fail(&e.to_string()));
-        for (file, compiled) in stale.iter().zip(fresh) {
-            fs_err::rename(compiled, object(file)).unwrap_or_else(|e| fail(&e.to_string()));
+        let workers = env::var("NUM_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(2);
+        let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while let Some(file) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let mut compiler = build.get_compiler().to_command();
+                        compiler.arg("-c").arg(file).arg("-o").arg(object(file));
+                        if !compiler.status().is_ok_and(|s| s.success()) {
+                            failed.store(true, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        if failed.into_inner() {
+            fail("the shim does not compile: the compiler's messages are above");
         }
         files.iter().map(object).collect()
     }

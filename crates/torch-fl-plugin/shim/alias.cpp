@@ -69,16 +69,18 @@ Tensor Frame::adopt(Tensor&& r, bool unique) {
   if (is_other_layout(t->key_set())) return adopt_other(t);
   const Storage& s = t->unsafe_storage();
   TORCH_CHECK_NOT_IMPLEMENTED(s, "flagos: a kernel returned a tensor of layout ", t->layout(), ", which is not supported");
-  auto* twin = s.unsafeGetStorageImpl();
-  auto f = s.use_count() == 1 ? wrap_storage(intrusive_ptr<StorageImpl>::reclaim_copy(twin)) : flagos_of(twin);
   if (C10_LIKELY(unique && !t->autograd_meta())) {
+    // A storage of its own is moved into its S_f, with the reference that the tensor has.
+    auto f = s.use_count() == 1
+        ? wrap_storage(intrusive_ptr<StorageImpl>::reclaim(const_cast<Storage&>(s).unsafeReleaseStorageImpl()))
+        : flagos_of(s.unsafeGetStorageImpl());
     t->_change_backend_component_keys(f->device());
     t->set_storage_keep_dtype(Storage(std::move(f)));
     return std::move(r);
   }
   // The kernel keeps this tensor for itself, or it is a view of an alias, which autograd must not see.
   const auto keys = t->key_set().remove_backend(target.bit) | DispatchKeySet(FLAGOS_BIT);
-  auto n = c10::make_intrusive<TensorImpl>(TensorImpl::VIEW, Storage(std::move(f)), keys, t->dtype());
+  auto n = c10::make_intrusive<TensorImpl>(TensorImpl::VIEW, Storage(flagos_of(s.unsafeGetStorageImpl())), keys, t->dtype());
   n->set_sizes_and_strides(t->sizes(), t->strides(), t->storage_offset());
   if (t->is_wrapped_number()) n->set_wrapped_number(true);
   return Tensor(intrusive_ptr<TensorImpl>(std::move(n)));
@@ -91,8 +93,7 @@ Tensor Frame::exported(const Tensor& t) {
   return a.detach();
 }
 
-void Frame::sync(size_t i) {
-  auto e = entries_[i];
+void Frame::sync(const Entry& e) {
   TensorImpl *t = e.alias, *f = e.flagos;
   if (is_other_layout(f->key_set())) return sync_other(e);
   auto* now = t->unsafe_storage().unsafeGetStorageImpl();

@@ -11,7 +11,7 @@ using c10::IValue;
 // whatever the kernel does to the stack.
 class Arguments {
  public:
-  Arguments(Frame& frame) : frame_(frame) {}
+  Arguments(Frame& frame, bool grad) : frame_(frame), grad_(grad) {}
 
   void show(IValue& v, uint8_t kind) {
     const bool write = kind & FL_WRITE;
@@ -69,12 +69,14 @@ class Arguments {
       return std::move(t);
     }
     auto a = frame_.alias(t, write);
+    if (grad_ && t.requires_grad()) a.set_requires_grad(true);
     kept_.push_back(a);
     kept_.push_back(std::move(t));
     return a;
   }
 
   Frame& frame_;
+  const bool grad_;
   c10::SmallVector<Tensor, 8> kept_;
 };
 
@@ -95,7 +97,7 @@ void relay_boxed(const OperatorHandle& op, const Kernel& k, Stack* stack) {
   log_call(op, plan);
   if (plan.pass) return op.redispatchBoxed(k.keys, stack);
   Frame frame;
-  Arguments arguments(frame);
+  Arguments arguments(frame, plan.grad);
   IValue* first = stack->data() + stack->size() - plan.arguments;
   for (size_t i = 0; i < plan.arguments; ++i)
     if (plan.kinds[i] != FL_OTHER) arguments.show(first[i], plan.kinds[i]);
@@ -104,6 +106,7 @@ void relay_boxed(const OperatorHandle& op, const Kernel& k, Stack* stack) {
   op.redispatchBoxed(k.keys, stack);
   if (plan.writes) frame.sync();
   IValue* results = stack->data() + stack->size() - plan.returns;
-  for (size_t i = 0; i < plan.returns; ++i) map_result(frame, results[i]);
+  for (size_t i = 0; i < plan.returns; ++i)
+    if (!(plan.host_returns >> i & 1)) map_result(frame, results[i]);
 }
 }  // namespace fl

@@ -144,7 +144,7 @@ void ensure_init() {
 void register_runtime() {
   c10::register_privateuse1_backend("flagos");
   c10::impl::registerDeviceGuard(FLAGOS, new Guard());
-  c10::SetAllocator(FLAGOS, allocator(), 1);
+  c10::SetAllocator(FLAGOS, allocator, 1);
   at::RegisterPrivateUse1HooksInterface(new Hooks());
 }
 }  // namespace fl

@@ -62,14 +62,29 @@ inline bool is_flagos(const Tensor& t) { return is_flagos(t.unsafeGetTensorImpl(
 
 // storage.cpp
 intrusive_ptr<StorageImpl> wrap_storage(intrusive_ptr<StorageImpl> twin);  // S_t -> S_f
-intrusive_ptr<StorageImpl> twin_of(StorageImpl* flagos);                   // S_f -> S_t
-StorageImpl* owned_twin(const c10::DataPtr& p);                            // the S_t in S_f's DataPtr, or null
-void follow_twin(StorageImpl* flagos, StorageImpl* twin);                  // after S_t was resized
+intrusive_ptr<StorageImpl> passing_twin(StorageImpl* flagos);              // for a storage that was not made here
+void take_over(StorageImpl* flagos, StorageImpl* twin);                    // S_t has other memory, or another size
+void drop_twin(void* twin);                                                // the deleter that tells an S_f
 void* take_block(size_t size);                                             // memory of short-lived objects
 void give_block(void* p, size_t size) noexcept;
 
+// The S_t in S_f's DataPtr; null: the storage was not made here.
+inline StorageImpl* owned_twin(const c10::DataPtr& p) {
+  return C10_LIKELY(p.get_deleter() == &drop_twin) ? static_cast<StorageImpl*>(p.get_context()) : nullptr;
+}
+inline intrusive_ptr<StorageImpl> twin_of(StorageImpl* flagos) {
+  auto* twin = owned_twin(flagos->_mutable_data_ptr_no_checks());
+  return C10_LIKELY(twin != nullptr) ? intrusive_ptr<StorageImpl>::reclaim_copy(twin) : passing_twin(flagos);
+}
+// After a kernel that may have resized S_t.
+inline void follow_twin(StorageImpl* flagos, StorageImpl* twin) {
+  if (C10_UNLIKELY(twin->_mutable_data_ptr_no_checks().get() != flagos->_mutable_data_ptr_no_checks().get() ||
+                   twin->nbytes() != flagos->nbytes()))
+    take_over(flagos, twin);
+}
+
 // memory.cpp, generator.cpp, device.cpp
-c10::DeviceAllocator* allocator();
+extern c10::DeviceAllocator* const allocator;
 at::Generator to_target(const at::Generator& g);
 at::Generator host_generator(const at::Generator& g);  // for a kernel of the host, from the state of this one
 at::Generator default_generator(DeviceIndex i);  // of the target, wrapped anew
@@ -106,8 +121,8 @@ class Frame {
   }
   // Written arguments take over what the kernel did to their aliases: sizes, another storage, a resized one.
   void sync() {
-    for (size_t i = 0; i < entries_.size(); ++i)
-      if (entries_[i].write) sync(i);
+    for (size_t i = 0; i < entries_.size(); ++i)  // by index: parts of a sparse tensor may add to them
+      if (entries_[i].write) sync(Entry(entries_[i]));
   }
   Tensor result(Tensor&& r);
   // A tensor of the target over the same memory that may outlive the call.
@@ -125,7 +140,7 @@ class Frame {
 
   intrusive_ptr<StorageImpl> flagos_of(StorageImpl* twin);
   Tensor adopt(Tensor&& r, bool unique);
-  void sync(size_t i);
+  void sync(const Entry& e);
   [[noreturn]] void refuse_mixed() const;
 
   // layouts.cpp: tensors that are more than a storage with strides.

@@ -43,8 +43,5 @@ struct Allocator final : c10::DeviceAllocator {
 };
 }  // namespace
 
-c10::DeviceAllocator* allocator() {
-  static auto* a = new Allocator();  // outlives every storage
-  return a;
-}
+c10::DeviceAllocator* const allocator = new Allocator();  // outlives every storage
 }  // namespace fl

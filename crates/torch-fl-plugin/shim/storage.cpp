@@ -4,9 +4,10 @@
 namespace fl {
 Target target;
 
-namespace {
-// S_f's DataPtr owns its S_t: this deleter is what tells a storage made here.
+// S_f's DataPtr owns its S_t.
 void drop_twin(void* twin) { c10::raw::intrusive_ptr::decref(static_cast<StorageImpl*>(twin)); }
+
+namespace {
 // A flagos storage from elsewhere (a DataPtr of our allocator moved into a storage made by somebody else keeps
 // drop_twin; one over foreign memory has not) gets a twin for the time of a call; that one owns it.
 void drop_flagos(void* flagos) { c10::raw::intrusive_ptr::decref(static_cast<StorageImpl*>(flagos)); }
@@ -26,25 +27,21 @@ intrusive_ptr<StorageImpl> wrap_storage(intrusive_ptr<StorageImpl> twin) {
   const auto n = twin->nbytes();
   const auto device = to_flagos(data.device());
   return c10::make_intrusive<FlagosStorage>(StorageImpl::use_byte_size_t(), n,
-                                            c10::DataPtr(p, twin.release(), &drop_twin, device), allocator(), true);
+                                            c10::DataPtr(p, twin.release(), &drop_twin, device), allocator, true);
 }
 
-StorageImpl* owned_twin(const c10::DataPtr& p) {
-  return p.get_deleter() == &drop_twin ? static_cast<StorageImpl*>(p.get_context()) : nullptr;
-}
-
-intrusive_ptr<StorageImpl> twin_of(StorageImpl* flagos) {
+intrusive_ptr<StorageImpl> passing_twin(StorageImpl* flagos) {
   const auto& data = flagos->_mutable_data_ptr_no_checks();
-  if (auto* twin = owned_twin(data)) return intrusive_ptr<StorageImpl>::reclaim_copy(twin);
   c10::raw::intrusive_ptr::incref(flagos);
   return c10::make_intrusive<StorageImpl>(StorageImpl::use_byte_size_t(), flagos->nbytes(),
                                           c10::DataPtr(data.get(), flagos, &drop_flagos, to_target(data.device())),
                                           c10::GetAllocator(target.type), false);
 }
 
-void follow_twin(StorageImpl* flagos, StorageImpl* twin) {
+void take_over(StorageImpl* flagos, StorageImpl* twin) {
+  const auto& data = flagos->_mutable_data_ptr_no_checks();
   void* p = twin->_mutable_data_ptr_no_checks().get();
-  if (p != flagos->_mutable_data_ptr_no_checks().get() && owned_twin(flagos->_mutable_data_ptr_no_checks()) == twin) {
+  if (p != data.get() && owned_twin(data) == twin) {
     c10::raw::intrusive_ptr::incref(twin);
     flagos->set_data_ptr_noswap(c10::DataPtr(p, twin, &drop_twin, flagos->device()));
   }

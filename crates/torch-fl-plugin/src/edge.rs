@@ -162,7 +162,15 @@ fn install(py: Python<'_>, table: &Table, decision: &Decision) -> PyResult<()> {
             _ if decision.signature.is_some() => Way::Typed,
             _ => Way::Boxed,
         };
-        let plan = ffi::Plan::leak(&entry.schema, way as u8, pass, decision.signature, decision.mixed);
+        let traits = ffi::Traits {
+            way: way as u8,
+            pass,
+            signature: decision.signature,
+            mixed: decision.mixed,
+            grad: decision.grad,
+            host_returns: decision.host_returns,
+        };
+        let plan = ffi::Plan::leak(&entry.schema, traits);
         ffi::install(py, entry.index, bit, plan)?;
     }
     Ok(())

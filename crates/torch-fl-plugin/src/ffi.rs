@@ -41,17 +41,24 @@ pub(crate) struct Plan {
     pass: bool,
     writes: bool,
     mixed: bool,
+    grad: bool,
+    host_returns: u8,
+}
+
+/// What [`Plan`] says besides the schema.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Traits {
+    pub(crate) way: u8,
+    pub(crate) pass: bool,
+    pub(crate) signature: Option<i16>,
+    pub(crate) mixed: bool,
+    pub(crate) grad: bool,
+    pub(crate) host_returns: u8,
 }
 
 impl Plan {
     /// A plan for good: kernels keep the address.
-    pub(crate) fn leak(
-        schema: &Schema,
-        way: u8,
-        pass: bool,
-        signature: Option<i16>,
-        mixed: bool,
-    ) -> &'static Plan {
+    pub(crate) fn leak(schema: &Schema, traits: Traits) -> &'static Plan {
         const WRITE: u8 = 0x80;
         let kinds: Vec<u8> =
             schema.arguments.iter().map(|a| a.kind as u8 | if a.written { WRITE } else { 0 }).collect();
@@ -61,11 +68,13 @@ impl Plan {
             kinds,
             arguments,
             returns: schema.returns,
-            signature: signature.unwrap_or(-1),
-            way,
-            pass,
+            signature: traits.signature.unwrap_or(-1),
+            way: traits.way,
+            pass: traits.pass,
             writes: schema.writes(),
-            mixed,
+            mixed: traits.mixed,
+            grad: traits.grad,
+            host_returns: traits.host_returns,
         }))
     }
 }
@@ -409,7 +418,9 @@ unsafe extern "C" fn fl_late_plan(schema: *const c_char) -> *const Plan {
     // SAFETY: the text ends with a zero.
     let text = unsafe { CStr::from_ptr(schema) };
     match Schema::parse(&text.to_string_lossy()) {
-        Some(schema) => Plan::leak(&schema, Way::Boxed as u8, false, None, schema.name.contains("copy")),
+        Some(schema) => {
+            Plan::leak(&schema, Traits { mixed: schema.name.contains("copy"), ..Traits::default() })
+        }
         None => std::ptr::null(),
     }
 }

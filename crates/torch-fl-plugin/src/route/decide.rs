@@ -51,6 +51,10 @@ pub struct Decision {
     pub signature: Option<i16>,
     /// Whether tensors of other devices may come along.
     pub mixed: bool,
+    /// Whether aliases are told that autograd wants their gradient.
+    pub grad: bool,
+    /// The results that stay on the host, as bits.
+    pub host_returns: u8,
     /// The rule that asked for it; `None`: the built-in ones.
     pub rule: Option<Rule>,
 }
@@ -66,9 +70,16 @@ const OWN: [&str; 7] = [
     "_scaled_dot_product_fused_attention_overrideable_backward",
 ];
 
+/// Their kernels ask the arguments whether autograd wants a gradient, which an alias does not know by itself.
+const ASK_AUTOGRAD: [&str; 1] = ["_sparse_mm_reduce_impl"];
+
 /// Their results are tensors of the host, whatever device the argument is on, and they look at nothing else of it.
 const HOST_RESULT: [&str; 3] =
     ["_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets"];
+
+/// Of their results these, as bits, lie on the host, whatever device the arguments are on. Only where the host is the
+/// target itself they look like the others.
+const HOST_RETURNS: [(&str, u8); 1] = [("_pack_padded_sequence", 0b10)];
 
 /// Operators that take tensors of the host beside those of a device (`device_check: NoCheck` in PyTorch's
 /// `native_functions.yaml`, and no `TensorIterator` that checks). A target that is not the host knows its own exceptions;
@@ -104,6 +115,8 @@ impl Table {
                     functionalities,
                     signature,
                     mixed: entry.may_mix(host),
+                    grad: entry.asks_autograd(),
+                    host_returns: entry.host_returns(),
                     rule: wish.cloned(),
                 }),
                 Err(e) => errors.push(e),
@@ -207,7 +220,16 @@ impl Entry {
     }
 
     fn boxed_only(&self) -> bool {
-        self.schema.arguments.iter().any(|a| matches!(a.kind, Kind::Storage | Kind::Stream))
+        self.asks_autograd()
+            || self.schema.arguments.iter().any(|a| matches!(a.kind, Kind::Storage | Kind::Stream))
+    }
+
+    fn host_returns(&self) -> u8 {
+        HOST_RETURNS.iter().find(|(name, _)| *name == self.schema.name).map_or(0, |(_, bits)| *bits)
+    }
+
+    fn asks_autograd(&self) -> bool {
+        ASK_AUTOGRAD.contains(&self.schema.name.as_str())
     }
 
     fn may_mix(&self, host: bool) -> bool {
