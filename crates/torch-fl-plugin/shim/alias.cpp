@@ -30,6 +30,12 @@ intrusive_ptr<TensorImpl> Frame::alias(TensorImpl* f, bool write) {
   return a;
 }
 
+Tensor Frame::show(const Tensor& t, bool write) {
+  if (C10_LIKELY(is_flagos(t))) return Tensor(alias(t.unsafeGetTensorImpl(), write));
+  see(t);
+  return {};
+}
+
 Storage Frame::alias(const Storage& s) {
   auto* f = s.unsafeGetStorageImpl();
   if (f->device_type() != FLAGOS) return s;

@@ -101,6 +101,8 @@ class Frame {
   intrusive_ptr<TensorImpl> alias(TensorImpl* flagos, bool write);
   Tensor alias(const Tensor& t, bool write) { return Tensor(alias(t.unsafeGetTensorImpl(), write)); }
   Storage alias(const Storage& s);
+  // The alias of an argument; undefined where it is none of ours.
+  Tensor show(const Tensor& t, bool write);
   // An argument that is none of ours: a tensor of the target itself?
   void see(const Tensor& t) {
     if (!t.defined() || t.device().type() != target.type) return;

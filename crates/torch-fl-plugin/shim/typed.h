@@ -21,12 +21,7 @@ template <class T>  // Tensor&, const Tensor&
 struct TensorArg {
   T flagos;
   Tensor alias;
-  TensorArg(Frame& f, T t, uint8_t kind) : flagos(t) {
-    if (C10_LIKELY(is_flagos(t)))
-      alias = f.alias(t, kind & FL_WRITE);
-    else
-      f.see(t);
-  }
+  TensorArg(Frame& f, T t, uint8_t kind) : flagos(t), alias(f.show(t, kind & FL_WRITE)) {}
   T get() { return alias.defined() ? static_cast<T>(alias) : flagos; }
   Tensor* original(const TensorImpl* t) {
     return get().unsafeGetTensorImpl() == t ? const_cast<Tensor*>(&flagos) : nullptr;
@@ -46,13 +41,9 @@ struct Arg<const std::optional<Tensor>&> {
   const std::optional<Tensor>& flagos;
   std::optional<Tensor> alias;
   Arg(Frame& f, const std::optional<Tensor>& t, uint8_t kind) : flagos(t) {
-    if (!t.has_value() || !t->defined()) return;
-    if (is_flagos(*t))
-      alias = f.alias(*t, kind & FL_WRITE);
-    else
-      f.see(*t);
+    if (t.has_value()) alias = f.show(*t, kind & FL_WRITE);
   }
-  const std::optional<Tensor>& get() { return alias ? alias : flagos; }
+  const std::optional<Tensor>& get() { return alias && alias->defined() ? alias : flagos; }
   Tensor* original(const TensorImpl*) { return nullptr; }
 };
 
@@ -60,18 +51,15 @@ struct Arg<const std::optional<Tensor>&> {
 struct Aliases {
   c10::SmallVector<Tensor, 8> tensors;
   template <class List>
-  Aliases(Frame& f, const List& list, uint8_t kind) {
+  C10_NOINLINE Aliases(Frame& f, const List& list, uint8_t kind) {
     tensors.reserve(list.size());
     f.reserve(list.size());
     for (const Tensor& t : list) {
-      if (C10_LIKELY(is_flagos(t))) {
-        tensors.push_back(f.alias(t, kind & FL_WRITE));
-      } else {
-        f.see(t);
-        tensors.push_back(t);
-      }
+      Tensor a = f.show(t, kind & FL_WRITE);
+      tensors.push_back(C10_LIKELY(a.defined()) ? std::move(a) : t);
     }
   }
+  C10_NOINLINE ~Aliases() = default;
   Tensor* original(const TensorImpl*) { return nullptr; }
 };
 template <>
@@ -89,17 +77,13 @@ template <>
 struct Arg<const c10::List<std::optional<Tensor>>&> {
   c10::List<std::optional<Tensor>> aliases;
   c10::SmallVector<Tensor, 4> originals;
-  Arg(Frame& f, const c10::List<std::optional<Tensor>>& list, uint8_t kind) {
+  C10_NOINLINE Arg(Frame& f, const c10::List<std::optional<Tensor>>& list, uint8_t kind) {
     aliases.reserve(list.size());
     for (size_t i = 0; i < list.size(); ++i) {
       std::optional<Tensor> t = list.get(i);
-      if (t && is_flagos(*t)) {
-        aliases.push_back(f.alias(*t, kind & FL_WRITE));
-        originals.push_back(*std::move(t));
-      } else {
-        if (t) f.see(*t);
-        aliases.push_back(std::move(t));
-      }
+      Tensor a = t ? f.show(*t, kind & FL_WRITE) : Tensor();
+      if (a.defined()) originals.push_back(*std::exchange(t, std::move(a)));
+      aliases.push_back(std::move(t));
     }
   }
   const c10::List<std::optional<Tensor>>& get() { return aliases; }
@@ -109,7 +93,7 @@ struct Arg<const c10::List<std::optional<Tensor>>&> {
 template <>
 struct Arg<std::optional<Device>> {
   std::optional<Device> value;
-  Arg(Frame& f, std::optional<Device> d, uint8_t) : value(d) {
+  C10_NOINLINE Arg(Frame& f, std::optional<Device> d, uint8_t) : value(d) {
     if (!d) return;
     f.explicit_device(*d);
     if (d->type() != FLAGOS) return;
@@ -122,7 +106,7 @@ struct Arg<std::optional<Device>> {
 template <>
 struct Arg<std::optional<at::Generator>> {
   std::optional<at::Generator> value;
-  Arg(Frame& f, std::optional<at::Generator> g, uint8_t) : value(std::move(g)) {
+  C10_NOINLINE Arg(Frame& f, std::optional<at::Generator> g, uint8_t) : value(std::move(g)) {
     if (value) value = f.show(*value);
   }
   std::optional<at::Generator> get() { return std::move(value); }

@@ -27,10 +27,12 @@ const MACROS: [(&str, Policy); 5] = [
     ("AT_FORALL_PROMOTE", Policy::Promote),
 ];
 
-/// Operators (`norm.Scalar`) and their policies, sorted. `binary_cross_entropy` is in no macro: PyTorch registers its
-/// refusal by hand (`aten/src/ATen/autocast_mode.cpp`).
+/// Operators (`norm.Scalar`) and their policies, sorted. Two are in no macro: PyTorch registers the refusal of one by hand
+/// (`aten/src/ATen/autocast_mode.cpp`), and casts the weights of the other in a kernel of its own
+/// (`aten/src/ATen/native/cudnn/RNN.cpp`).
 pub fn read(text: &str) -> Vec<(String, Policy)> {
-    let mut found = vec![("binary_cross_entropy".to_owned(), Policy::Banned)];
+    let by_hand = [("binary_cross_entropy", Policy::Banned), ("_cudnn_rnn", Policy::Lower)];
+    let mut found: Vec<_> = by_hand.iter().map(|(name, policy)| ((*name).to_owned(), *policy)).collect();
     for (name, policy) in MACROS {
         let Some(start) = text.find(&format!("#define {name}(_)")) else { continue };
         let lines = text[start..].lines();
@@ -89,6 +91,7 @@ mod tests {
             named,
             [
                 ("_convolution.deprecated", Policy::Lower),
+                ("_cudnn_rnn", Policy::Lower),
                 ("binary_cross_entropy", Policy::Banned),
                 ("matmul", Policy::Lower),
                 ("norm.Scalar", Policy::Single),

@@ -168,7 +168,6 @@ fn install(py: Python<'_>, table: &Table, decision: &Decision) -> PyResult<()> {
             signature: decision.signature,
             mixed: decision.mixed,
             grad: decision.grad,
-            host_returns: decision.host_returns,
         };
         let plan = ffi::Plan::leak(&entry.schema, traits);
         ffi::install(py, entry.index, bit, plan)?;

@@ -42,7 +42,6 @@ pub(crate) struct Plan {
     writes: bool,
     mixed: bool,
     grad: bool,
-    host_returns: u8,
 }
 
 /// What [`Plan`] says besides the schema.
@@ -53,7 +52,6 @@ pub(crate) struct Traits {
     pub(crate) signature: Option<i16>,
     pub(crate) mixed: bool,
     pub(crate) grad: bool,
-    pub(crate) host_returns: u8,
 }
 
 impl Plan {
@@ -74,7 +72,6 @@ impl Plan {
             writes: schema.writes(),
             mixed: traits.mixed,
             grad: traits.grad,
-            host_returns: traits.host_returns,
         }))
     }
 }

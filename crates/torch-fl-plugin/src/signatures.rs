@@ -48,13 +48,15 @@ fn literal(line: &str, prefix: &str) -> Option<String> {
     line.strip_prefix(prefix)?.strip_prefix('"')?.strip_suffix("\";").map(str::to_owned)
 }
 
-/// The operators that have a kernel of some device, by `ATen/RegistrationDeclarations.h`: a comment of JSON a line.
-/// The others are composites, which reach the relay as the operators that they are made of.
+/// The operators that have a kernel of some device, by `ATen/RegistrationDeclarations.h`: a comment of JSON a line. The
+/// others are composites, which reach the relay as the operators that they are made of. Overloads with `out` are left to
+/// the boxed relay: most are made by a machine, and hardly anybody calls them.
 pub fn read_dispatched(text: &str) -> BTreeSet<String> {
     let schema = |line: &str| {
         let comment = line.split_once("// {\"schema\": \"")?.1;
         let (schema, rest) = comment.split_once("\", ")?;
-        rest.contains("\"dispatch\": \"True\"").then(|| schema.split('(').next().unwrap_or(schema).to_owned())
+        let name = schema.split('(').next().unwrap_or(schema);
+        (rest.contains("\"dispatch\": \"True\"") && !name.ends_with("out")).then(|| name.to_owned())
     };
     text.lines().filter_map(schema).collect()
 }
@@ -72,7 +74,9 @@ pub struct Choice {
 pub fn choose(operators: &[Operator], dispatched: &BTreeSet<String>, limit: usize) -> Choice {
     let mut count = BTreeMap::<&str, usize>::new();
     for op in operators.iter().filter(|op| dispatched.contains(&op.name) && can_be_unboxed(&op.signature)) {
-        *count.entry(&op.signature).or_default() += 1;
+        // What people call by name counts more than what PyTorch has for itself.
+        let internal = op.name.contains("::_");
+        *count.entry(&op.signature).or_default() += if internal { 2 } else { 3 };
     }
     let mut ranked: Vec<_> = count.into_iter().collect();
     ranked.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
@@ -80,7 +84,6 @@ pub fn choose(operators: &[Operator], dispatched: &BTreeSet<String>, limit: usiz
     let index: BTreeMap<&str, usize> = ranked.iter().enumerate().map(|(i, (s, _))| (*s, i)).collect();
     let mut chosen: Vec<(String, usize)> = operators
         .iter()
-        .filter(|op| dispatched.contains(&op.name))
         .filter_map(|op| Some((op.name.clone(), *index.get(op.signature.as_str())?)))
         .collect();
     chosen.sort();
@@ -167,6 +170,7 @@ struct TORCH_API relu {
     #[test]
     fn dispatched_operators() {
         let text = "// a comment\n\
+            at::Tensor & relu_out(at::Tensor & out); // {\"schema\": \"aten::relu.out(Tensor self) -> Tensor\", \"dispatch\": \"True\", \"default\": \"True\"}\n\
             at::Tensor relu(const at::Tensor & self); // {\"schema\": \"aten::relu(Tensor self) -> Tensor\", \"dispatch\": \"True\", \"default\": \"False\"}\n\
             at::Tensor dropout(const at::Tensor & input); // {\"schema\": \"aten::dropout(Tensor input) -> Tensor\", \"dispatch\": \"False\", \"default\": \"True\"}\n";
         assert_eq!(read_dispatched(text), BTreeSet::from(["aten::relu".to_owned()]));
@@ -184,10 +188,10 @@ struct TORCH_API relu {
         ];
         let all: BTreeSet<_> = ["a", "b", "c", "d", "e"].map(str::to_owned).into();
         let choice = choose(&ops, &all, 2);
-        // `f` does not count, so U and V are as common; `a` has no relay of its own.
+        // `f` does not count, so U and V are as common; `a` has no relay of its own, `f` takes the one that is there.
         assert_eq!(choice.signatures, ["U ()", "V ()"]);
         let found: Vec<_> = choice.operators.iter().map(|(n, i)| (n.as_str(), *i)).collect();
-        assert_eq!(found, [("b", 0), ("c", 0), ("d", 1), ("e", 1)]);
+        assert_eq!(found, [("b", 0), ("c", 0), ("d", 1), ("e", 1), ("f", 1)]);
     }
 
     #[test]
