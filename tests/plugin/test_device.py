@@ -88,7 +88,8 @@ def test_streams():
             assert flagos.current_stream() == stream
     assert flagos.current_stream() == before == flagos.default_stream()
     before.wait_stream(stream)
-    twice.record_stream(before)
+    if not ON_CPU:  # which has no such operator
+        twice.record_stream(before)
     assert (twice == 100).all()
     stream.synchronize()
     assert stream.query() and stream.device == torch.device(D, 0)

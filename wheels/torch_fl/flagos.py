@@ -168,9 +168,10 @@ class DeviceProperties:
 def get_device_properties(device: Any = None) -> DeviceProperties:
     """The properties of a device."""
     _lazy_init()
+    index = _index(device)
     if target == "cpu":
-        return DeviceProperties({"name": f"{platform.machine()} CPU", "total_memory": mem_get_info(device)[1]})
-    return DeviceProperties(_C.device_properties(_index(device)))
+        return DeviceProperties({"name": f"{platform.machine()} CPU", "total_memory": mem_get_info()[1]})
+    return DeviceProperties(_C.device_properties(index))
 
 
 def get_device_name(device: Any = None) -> str:
