@@ -1,15 +1,19 @@
 """One worker of ops.py: operators come by name on stdin, what was seen goes out as JSON lines.
 
 Each check runs on the plain device and on flagos, on copies of the same inputs, which keep sizes, strides, offsets and
-shared storages. What plain cannot do is no check; what it can do, flagos must do with the same outcome.
+shared storages. What plain cannot do is no check; what it can do, flagos must do with the same outcome. A plain GPU is
+asked in a process of its own, without torch_fl: PyTorch's autograd has one accelerator a process.
 """
 
 import argparse
+import io
 import json
 import os
+import subprocess
 import sys
 import time
 import warnings
+from dataclasses import dataclass
 from itertools import islice
 
 import torch
@@ -20,6 +24,11 @@ KINDS = ("forward", "backward", "inplace", "out")
 UNINITIALISED = {
     "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_", "resize_as_",
 }  # fmt: skip
+# Results of these that hold anything where nothing is dropped out: states of a random generator, a mask.
+UNUSED = {
+    "torch.ops.aten._flash_attention_forward": {2, 3, 4},
+    "torch.ops.aten._efficient_attention_forward": {2, 3},
+}
 # Tensor arguments of these belong on the CPU, whatever is computed where.
 HOST_ARGUMENTS = {"tensor_split"}
 # After these the context of a GPU answers nothing more.
@@ -55,6 +64,30 @@ class Copies:
         return self.storages[key].as_strided(data.size(), data.stride(), data.storage_offset())
 
 
+@dataclass
+class Seen:
+    """A tensor that came out, with its values on the CPU."""
+
+    device: str
+    facts: dict  # what must be the same on any device
+    form: dict  # what must be the same where the kernels are
+    value: torch.Tensor
+
+    @classmethod
+    def of(cls, tensor):
+        facts = {name: getattr(tensor, name) for name in ("dtype", "shape", "layout", "requires_grad", "is_quantized")}
+        form = {}
+        if tensor.layout is torch.strided and not tensor.is_nested:
+            form = {"stride": tensor.stride(), "conjugated": tensor.is_conj(), "negated": tensor.is_neg()}
+        return cls(tensor.device.type, facts, form, tensor.detach().cpu())
+
+
+def seen(outcome):
+    """The leaves of an outcome: plain values, and what was seen of tensors."""
+    leaves = tree_leaves(outcome)
+    return [Seen.of(x) if isinstance(x, torch.Tensor) else x for x in leaves]
+
+
 def detached(values):
     return tree_map(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, values)
 
@@ -67,6 +100,11 @@ class Run:
         self.host_arguments = op.name in HOST_ARGUMENTS
         self.sample = (sample.input, tuple(sample.args), dict(sample.kwargs))
         self.given = self.returned = None
+
+    def outcome(self, kind):
+        """What a kind of check makes of the operator; None if there is nothing to be seen."""
+        outcome = getattr(self, kind)()
+        return outcome if outcome is None else seen(outcome)
 
     def inputs(self):
         first, args, kwargs = self.sample
@@ -108,7 +146,89 @@ class Run:
         return outs, [a is b for a, b in zip(tree_leaves(result), outs, strict=True)]
 
 
-def applies(op, kind, sample, runs, dtype):
+def samples_of(op, dtype, limit):
+    """The first samples, alike in every process."""
+    torch.manual_seed(7)
+    grad = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+    return list(islice(op.sample_inputs("cpu", dtype, requires_grad=grad), limit or None))
+
+
+def database():
+    """The operators by name."""
+    import torch.testing._internal.common_methods_invocations as known
+
+    return {f"{op.name}.{op.variant_test_name}".rstrip("."): op for op in known.op_db}
+
+
+class Asked:
+    """A sample on the plain device of another process."""
+
+    def __init__(self, other, order):
+        self.other, self.order = other, order
+
+    def outcome(self, kind):
+        return self.other.ask(self.order | {"kind": kind})
+
+
+class Other:
+    """A process that has no torch_fl; it runs samples on the plain device."""
+
+    def __init__(self, device):
+        self.words = [sys.executable, __file__, "--serve", device]
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.answer()  # that it is ready
+
+    def answer(self):
+        size = int.from_bytes(self.process.stdout.read(8), "little")
+        return torch.load(io.BytesIO(self.process.stdout.read(size)), weights_only=False)
+
+    def ask(self, order):
+        try:
+            self.process.stdin.write((json.dumps(order) + "\n").encode())
+            self.process.stdin.flush()
+            answer = self.answer()
+        except (OSError, EOFError) as error:
+            code = self.process.wait()
+            self.start()
+            raise RuntimeError(f"the plain process dies ({code})") from error
+        if isinstance(answer, str):
+            raise RuntimeError(answer)
+        return answer
+
+
+def serve(device):
+    """The other end of `Other`: an order a line, an answer of 8 bytes of length and torch.save's; first, one for ready."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # operators may print
+
+    def answer(outcome):
+        buffer = io.BytesIO()
+        torch.save(outcome, buffer)
+        answers.write(len(buffer.getvalue()).to_bytes(8, "little") + buffer.getvalue())
+        answers.flush()
+
+    ops, at, run = database(), None, None
+    answer(None)
+    for line in sys.stdin:
+        order = json.loads(line)
+        op, dtype = ops[order["op"]], getattr(torch, order["dtype"])
+        now = order["op"], order["dtype"], order["limit"]
+        if now != at:
+            at, samples, index = now, samples_of(op, dtype, order["limit"]), None
+        if order["index"] != index:
+            index, run = order["index"], Run(op, samples[order["index"]], device)
+        try:
+            answer(run.outcome(order["kind"]))
+        except Exception as error:
+            answer(short(error))
+            if any(text in str(error) for text in FATAL):
+                os._exit(3)
+
+
+def applies(op, kind, sample, run, dtype):
     """Whether a kind of check makes sense."""
     first = sample.input
     if kind == "backward":
@@ -116,7 +236,7 @@ def applies(op, kind, sample, runs, dtype):
     if kind == "inplace":
         return op.inplace_variant is not None and isinstance(first, torch.Tensor) and not sample.broadcasts_input
     if kind == "out":
-        leaves = tree_leaves(runs[0].returned)
+        leaves = tree_leaves(run.returned)
         return op.supports_out and bool(leaves) and all(isinstance(t, torch.Tensor) for t in leaves)
     return True
 
@@ -124,15 +244,14 @@ def applies(op, kind, sample, runs, dtype):
 class Compare:
     """The outcome on flagos against plain's."""
 
-    def __init__(self, plain, same, valueless):
-        self.plain, self.same, self.valueless = plain, same, valueless
+    def __init__(self, plain, same, valueless, unused=frozenset()):
+        self.plain, self.same, self.valueless, self.unused = plain, same, valueless, unused
 
     def __call__(self, wanted, got):
-        wanted, got = tree_leaves(wanted), tree_leaves(got)
         assert len(wanted) == len(got), f"{len(got)} results instead of {len(wanted)}"
-        for want, have in zip(wanted, got, strict=True):
-            if isinstance(want, torch.Tensor):
-                self.tensors(want, have)
+        for index, (want, have) in enumerate(zip(wanted, got, strict=True)):
+            if isinstance(want, Seen):
+                self.tensors(want, have, self.valueless or index in self.unused)
             elif isinstance(want, (int, float, complex)) and not isinstance(want, bool):
                 assert type(want) is type(have), f"{type(have)} instead of {type(want)}"
                 if not self.valueless:
@@ -140,18 +259,15 @@ class Compare:
             else:
                 assert want == have or isinstance(want, torch.device), f"{have!r} instead of {want!r}"
 
-    def tensors(self, want, have):
-        assert isinstance(have, torch.Tensor), f"{type(have)} instead of a tensor"
-        kind = "flagos" if want.device.type == self.plain else want.device.type
-        assert have.device.type == kind, f"the result is on {have.device}"
-        for fact in ("dtype", "shape", "layout", "requires_grad", "is_quantized"):
-            assert getattr(have, fact) == getattr(want, fact), f"{fact} {getattr(have, fact)} not {getattr(want, fact)}"
-        if self.same and want.layout is torch.strided and not want.is_nested:
-            assert have.stride() == want.stride(), f"strides {have.stride()} not {want.stride()}"
-            assert (have.is_conj(), have.is_neg()) == (want.is_conj(), want.is_neg()), "conjugation"
-        if not self.valueless:
-            have, want = have.detach().cpu(), want.detach().cpu()
-            torch.testing.assert_close(have, want, equal_nan=True, **self.tolerance(want.dtype))
+    def tensors(self, want, have, valueless):
+        assert isinstance(have, Seen), f"{type(have)} instead of a tensor"
+        kind = "flagos" if want.device == self.plain else want.device
+        assert have.device == kind, f"the result is on {have.device}"
+        assert have.facts == want.facts, f"{have.facts} not {want.facts}"
+        assert not self.same or have.form == want.form, f"{have.form} not {want.form}"
+        if not valueless:
+            tolerance = self.tolerance(want.facts["dtype"])
+            torch.testing.assert_close(have.value, want.value, equal_nan=True, **tolerance)
 
     def tolerance(self, dtype):
         """Between one device's own kernels only the order of sums may differ; between two devices, more."""
@@ -165,12 +281,11 @@ class Compare:
 
 class Worker:
     def __init__(self, args):
-        import torch.testing._internal.common_methods_invocations as database
-
         self.args = args
         self.out = os.fdopen(os.dup(1), "w")  # operators may print
         os.dup2(2, 1)
-        self.ops = {f"{op.name}.{op.variant_test_name}".rstrip("."): op for op in database.op_db}
+        self.ops = database()
+        self.other = None if args.plain == "cpu" else Other(args.plain)
 
     def say(self, **facts):
         self.out.write(json.dumps(facts) + "\n")
@@ -198,11 +313,10 @@ class Worker:
         started = time.monotonic()
         limit = self.args.samples if dtype in (torch.float32, torch.int64) else self.args.more_samples
         try:
-            torch.manual_seed(7)
-            grad = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
-            samples = iter(op.sample_inputs("cpu", dtype, requires_grad=grad))
-            for sample in islice(samples, limit or None):
-                self.sample(name, op, dtype, sample, item)
+            for index, sample in enumerate(samples_of(op, dtype, limit)):
+                order = {"op": name, "dtype": str(dtype).removeprefix("torch."), "limit": limit, "index": index}
+                plain = Asked(self.other, order) if self.other else Run(op, sample, self.args.plain)
+                self.sample(name, op, dtype, (plain, Run(op, sample, "flagos")), sample, item)
                 item["samples"] += 1
                 if self.args.seconds and time.monotonic() - started > self.args.seconds:
                     break
@@ -211,15 +325,14 @@ class Worker:
         item["seconds"] = round(time.monotonic() - started, 3)
         self.say(item=item)
 
-    def sample(self, name, op, dtype, sample, item):
-        runs = Run(op, sample, self.args.plain), Run(op, sample, "flagos")
+    def sample(self, name, op, dtype, runs, sample, item):
         bare = name.partition(".")[0]
         same = self.args.kernels is None
         valueless = bare in UNINITIALISED or not same and random(bare)
-        compare = Compare(self.args.plain, same, valueless)
+        compare = Compare(self.args.plain, same, valueless, UNUSED.get(op.name, ()))
         for kind in KINDS:
             try:
-                if not applies(op, kind, sample, runs, dtype):
+                if not applies(op, kind, sample, runs[1], dtype):
                     continue
             except Exception as error:
                 item["errors"].append([kind, "database", short(error)])
@@ -254,7 +367,7 @@ class Worker:
         """(True, outcome), or (None, None) for an exception, which is noted."""
         self.say(begin=[name, str(dtype), kind, who])
         try:
-            return True, getattr(run, kind)()
+            return True, run.outcome(kind)
         except Exception as error:
             item["errors"].append([kind, who, short(error)])
             self.fatal(error, item)
@@ -280,6 +393,7 @@ def short(error):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--plain", default="cpu", help="the device that flagos is compared with")
+    parser.add_argument("--serve", metavar="DEVICE", help="be the process that runs samples on a plain device")
     parser.add_argument("--kernels", help="the device whose kernels run under flagos, if it is another one")
     parser.add_argument("--dtypes", type=lambda text: set(text.split(",")) - {""}, default=set())
     parser.add_argument("--samples", type=int, default=0, help="of an operator, for float32 and int64; 0: all")
@@ -289,6 +403,9 @@ def main():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    if args.serve:
+        serve(args.serve)
+        return
     import torch_fl  # noqa: F401
 
     Worker(args).work()
