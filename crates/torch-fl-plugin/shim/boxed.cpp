@@ -106,6 +106,7 @@ void relay_boxed(const OperatorHandle& op, const Kernel& k, Stack* stack) {
   op.redispatchBoxed(k.keys, stack);
   if (plan.writes) frame.sync();
   IValue* results = stack->data() + stack->size() - plan.returns;
-  for (size_t i = 0; i < plan.returns; ++i) map_result(frame, results[i]);
+  for (size_t i = 0; i < plan.returns; ++i)
+    if (!(plan.host_returns >> i & 1)) map_result(frame, results[i]);
 }
 }  // namespace fl

@@ -17,6 +17,7 @@ struct FlPlan {
   bool writes;        // some argument is written
   bool mixed;         // tensors of other devices may come along
   bool grad;          // the kernel asks whether autograd wants gradients
+  uint8_t host_returns;  // results that are tensors of the host, as bits
 };
 enum { FL_OTHER, FL_TENSOR, FL_LIST, FL_OPT_LIST, FL_DEVICE, FL_GENERATOR, FL_STORAGE, FL_STREAM, FL_WRITE = 0x80 };
 enum { FL_BOXED, FL_TYPED, FL_CPU, FL_AUTOCAST_LOWER, FL_AUTOCAST_FP32, FL_AUTOCAST_DTYPE, FL_AUTOCAST_PROMOTE,

@@ -3,11 +3,13 @@
 #include "fl.h"
 
 #include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/native/Normalization.h>
 #include <ATen/native/RNN.h>
 #include <ATen/ops/_batch_norm_impl_index_native.h>
 #include <ATen/ops/_cudnn_init_dropout_state.h>
 #include <ATen/ops/_cudnn_rnn.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cudnn_batch_norm.h>
 #include <ATen/ops/cudnn_is_acceptable.h>
 
@@ -100,6 +102,25 @@ void other_packed(Tensor& out, Tensor& hy, const Tensor& input, const Tensor& ba
                                        false, sizes_in(batch_sizes));
 }
 
+// PyTorch takes the fused cells for every device but the CPU, which has no kernel of them: where that is the target,
+// they are what they fuse.
+std::tuple<Tensor, Tensor, Tensor> lstm_cell(const Tensor& input, const Tensor& hidden, const Tensor& cx,
+                                             const Optional& input_bias, const Optional& hidden_bias) {
+  Tensor gates = input + hidden;
+  for (const auto& bias : {input_bias, hidden_bias})
+    if (bias && bias->defined()) gates = gates + *bias;
+  const auto part = gates.chunk(4, 1);
+  const auto cy = part[1].sigmoid() * cx + part[0].sigmoid() * part[2].tanh();
+  return {part[3].sigmoid() * cy.tanh(), cy, gates};
+}
+std::tuple<Tensor, Tensor> gru_cell(const Tensor& input, const Tensor& hidden, const Tensor& hx,
+                                    const Optional& input_bias, const Optional& hidden_bias) {
+  const auto biased = [](const Tensor& t, const Optional& bias) { return bias && bias->defined() ? t + *bias : t; };
+  const auto i = biased(input, input_bias).chunk(3, 1), h = biased(hidden, hidden_bias).chunk(3, 1);
+  const auto fresh = (i[2] + h[2] * (h[0] + i[0]).sigmoid()).tanh();
+  return {(hx - fresh) * (h[1] + i[1]).sigmoid() + fresh, at::cat({input, hidden}, 1)};
+}
+
 template <class F>
 void own(const char* name, F f) {
   // Composites that autograd sees through: theirs is the place before autograd, and below it.
@@ -112,6 +133,11 @@ void own(const char* name, F f) {
 void register_vendor() {
   own("aten::_batch_norm_impl_index", TORCH_FN(batch_norm));
   own("aten::cudnn_is_acceptable", TORCH_FN(cudnn_is_acceptable));
+  if (target.host) {
+    own("aten::_thnn_fused_lstm_cell", TORCH_FN(lstm_cell));
+    own("aten::_thnn_fused_gru_cell", TORCH_FN(gru_cell));
+    return;
+  }
   at::native::lstm_cudnn_stub.set_privateuse1_dispatch_ptr(&lstm);
   at::native::lstm_packed_cudnn_stub.set_privateuse1_dispatch_ptr(&lstm_packed);
   at::native::gru_cudnn_stub.set_privateuse1_dispatch_ptr(&other<GRU>);

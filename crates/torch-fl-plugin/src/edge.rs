@@ -64,7 +64,7 @@ fn check_version(py: Python<'_>) -> PyResult<()> {
     )))
 }
 
-/// Claims PrivateUse1 as `flagos`, on the device `target` ("cuda" or "cpu"). `runtime`: logical name -> library, symbol
+/// Claims `PrivateUse1` as `flagos`, on the device `target` ("cuda" or "cpu"). `runtime`: logical name -> library, symbol
 /// and, where the function takes a number, argument.
 #[pyfunction]
 fn init(
@@ -168,6 +168,7 @@ fn install(py: Python<'_>, table: &Table, decision: &Decision) -> PyResult<()> {
             signature: decision.signature,
             mixed: decision.mixed,
             grad: decision.grad,
+            host_returns: decision.host_returns,
         };
         let plan = ffi::Plan::leak(&entry.schema, traits);
         ffi::install(py, entry.index, bit, plan)?;
@@ -183,7 +184,7 @@ fn route_error(errors: &[route::Error]) -> PyErr {
     RouteError::new_err(errors.iter().map(one).collect::<Vec<_>>().join("\n"))
 }
 
-/// What runs for an operator ("add", "add.Tensor", "aten::add.Tensor") and why; without a name for all of them, and
+/// What runs for an operator (`add`, `add.Tensor`, `aten::add.Tensor`) and why; without a name for all of them, and
 /// what of the vendor's runtime is missing.
 #[pyfunction]
 #[pyo3(signature = (name=None))]
@@ -235,6 +236,7 @@ fn explained<'py>(py: Python<'py>, decision: &Decision) -> PyResult<Bound<'py, P
 /// Writes a line for every call of an operator to this file; `None` ends it.
 #[pyfunction]
 #[pyo3(signature = (path=None))]
+#[expect(clippy::needless_pass_by_value, reason = "an argument from Python")]
 fn dispatch_log(path: Option<PathBuf>) -> PyResult<()> {
     ffi::set_logging(false);
     crate::log::set(path.as_deref())?;

@@ -42,6 +42,7 @@ pub(crate) struct Plan {
     writes: bool,
     mixed: bool,
     grad: bool,
+    host_returns: u8,
 }
 
 /// What [`Plan`] says besides the schema.
@@ -52,6 +53,7 @@ pub(crate) struct Traits {
     pub(crate) signature: Option<i16>,
     pub(crate) mixed: bool,
     pub(crate) grad: bool,
+    pub(crate) host_returns: u8,
 }
 
 impl Plan {
@@ -72,6 +74,7 @@ impl Plan {
             writes: schema.writes(),
             mixed: traits.mixed,
             grad: traits.grad,
+            host_returns: traits.host_returns,
         }))
     }
 }
@@ -117,7 +120,7 @@ fn check(py: Python<'_>, status: i32) -> PyResult<()> {
 }
 
 /// Null stands for the Python error that is set.
-fn owned<'py>(py: Python<'py>, object: *mut pyo3::ffi::PyObject) -> PyResult<Bound<'py, PyAny>> {
+fn owned(py: Python<'_>, object: *mut pyo3::ffi::PyObject) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the shim gives a new reference, or null with the error set.
     unsafe { Bound::from_owned_ptr_or_err(py, object) }
 }
@@ -126,7 +129,7 @@ fn c_text(text: &str) -> PyResult<CString> {
     Ok(CString::new(text)?)
 }
 
-/// What of PrivateUse1 is taken already; empty: nothing.
+/// What of `PrivateUse1` is taken already; empty: nothing.
 pub(crate) fn claimed(py: Python<'_>) -> PyResult<String> {
     // SAFETY: the GIL is held.
     owned(py, unsafe { fl_claimed() })?.extract()
@@ -162,7 +165,7 @@ pub(crate) fn install(py: Python<'_>, index: u32, functionality: u32, plan: &'st
     check(py, unsafe { fl_install(index, functionality, plan) })
 }
 
-/// Registers the policy of an operator of ATen. One that this torch has not is left out.
+/// Registers the policy of an operator of `ATen`. One that this torch has not is left out.
 pub(crate) fn install_autocast(py: Python<'_>, name: &str, policy: u8) -> PyResult<()> {
     let (name, overload) = name.split_once('.').unwrap_or((name, ""));
     let (name, overload) = (c_text(&format!("aten::{name}"))?, c_text(overload)?);
@@ -242,14 +245,14 @@ struct Mapping {
 }
 
 /// A flagos tensor of bytes over a mapping of [`vendor::ipc_open`], which ends with the last tensor over it.
-pub(crate) fn from_mapping<'py>(
-    py: Python<'py>,
+pub(crate) fn from_mapping(
+    py: Python<'_>,
     close: usize,
     base: usize,
     offset: usize,
     bytes: u64,
     device: i32,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Bound<'_, PyAny>> {
     unsafe extern "C" fn release(context: *mut c_void) {
         // SAFETY: the box below, given back once.
         let mapping = unsafe { Box::from_raw(context.cast::<Mapping>()) };
@@ -422,7 +425,7 @@ unsafe extern "C" fn fl_late_plan(schema: *const c_char) -> *const Plan {
     }
 }
 
-/// Is this a kernel on PrivateUse1 that PyTorch does not bring itself? Its collectives are there for every backend.
+/// Is this a kernel on `PrivateUse1` that `PyTorch` does not bring itself? Its collectives are there for every backend.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fl_is_foreign_kernel(name: *const c_char) -> bool {
     // SAFETY: the text ends with a zero.

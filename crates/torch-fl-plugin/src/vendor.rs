@@ -73,12 +73,12 @@ pub(crate) fn ipc_export<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<(Bound<'py
 
 /// The other side: a tensor of bytes over another process's storage, on the current device.
 #[pyfunction]
-pub(crate) fn ipc_open<'py>(
-    py: Python<'py>,
+pub(crate) fn ipc_open(
+    py: Python<'_>,
     handle: [u8; 64],
     offset: usize,
     bytes: u64,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Bound<'_, PyAny>> {
     let (open, close) = (address("ipc.open")?.0, address("ipc.close")?.0);
     ffi::ensure_init(py)?;
     let device = ffi::current_device(py)?;
@@ -111,7 +111,7 @@ impl Graph {
         Ok(Graph { graph: ffi::graph_new(py, address("graph.new")?.0, keep_graph)?, drop })
     }
 
-    /// Records what the current stream gets from now on. The mode is one of CUDA's: "global", "thread_local", "relaxed".
+    /// Records what the current stream gets from now on. The mode is one of CUDA's: `global`, `thread_local`, `relaxed`.
     #[pyo3(signature = (pool=None, capture_error_mode="global"))]
     fn capture_begin(
         &self,

@@ -53,6 +53,8 @@ pub struct Decision {
     pub mixed: bool,
     /// Whether aliases are told that autograd wants their gradient.
     pub grad: bool,
+    /// The results that stay on the host, as bits.
+    pub host_returns: u8,
     /// The rule that asked for it; `None`: the built-in ones.
     pub rule: Option<Rule>,
 }
@@ -74,6 +76,10 @@ const ASK_AUTOGRAD: [&str; 1] = ["_sparse_mm_reduce_impl"];
 /// Their results are tensors of the host, whatever device the argument is on, and they look at nothing else of it.
 const HOST_RESULT: [&str; 3] =
     ["_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets"];
+
+/// Of their results these, as bits, lie on the host, whatever device the arguments are on. Only where the host is the
+/// target itself they look like the others.
+const HOST_RETURNS: [(&str, u8); 1] = [("_pack_padded_sequence", 0b10)];
 
 /// Operators that take tensors of the host beside those of a device (`device_check: NoCheck` in PyTorch's
 /// `native_functions.yaml`, and no `TensorIterator` that checks). A target that is not the host knows its own exceptions;
@@ -110,6 +116,7 @@ impl Table {
                     signature,
                     mixed: entry.may_mix(host),
                     grad: entry.asks_autograd(),
+                    host_returns: entry.host_returns(),
                     rule: wish.cloned(),
                 }),
                 Err(e) => errors.push(e),
@@ -214,7 +221,12 @@ impl Entry {
 
     fn boxed_only(&self) -> bool {
         self.asks_autograd()
+            || self.host_returns() != 0
             || self.schema.arguments.iter().any(|a| matches!(a.kind, Kind::Storage | Kind::Stream))
+    }
+
+    fn host_returns(&self) -> u8 {
+        HOST_RETURNS.iter().find(|(name, _)| *name == self.schema.name).map_or(0, |(_, bits)| *bits)
     }
 
     fn asks_autograd(&self) -> bool {

@@ -91,6 +91,16 @@ fn copies_mix_devices_and_indices_may_lie_on_the_host() {
 }
 
 #[test]
+fn sizes_of_packed_sequences_stay_on_the_host() {
+    let schema =
+        "aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)";
+    let table = Table::new([(schema.to_owned(), 32)]);
+    let decision = &table.decide(&Rules::default(), true, |_| Some(0)).unwrap()[0];
+    // Results are told apart by the boxed relay alone.
+    assert_eq!((decision.way, decision.signature, decision.host_returns), (Way::Boxed, None, 0b10));
+}
+
+#[test]
 fn a_file_with_an_include() {
     let files = Files::new(&[
         ("main.conf", "# mine\nadd = cpu   # all overloads\ninclude more.conf\n"),
