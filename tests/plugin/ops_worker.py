@@ -16,6 +16,9 @@ import warnings
 from dataclasses import dataclass
 from itertools import islice
 
+if "--serve" not in sys.argv:
+    import torch_fl  # noqa: F401  before torch, whose libraries it may have to choose
+
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
@@ -406,8 +409,6 @@ def main():
     if args.serve:
         serve(args.serve)
         return
-    import torch_fl  # noqa: F401
-
     Worker(args).work()
 
 
