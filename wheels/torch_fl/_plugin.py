@@ -14,7 +14,6 @@ DEVICE = "flagos"
 
 state = None  # what was registered, for boot_info()
 _failed = None
-kept = []  # what must live as long as the process
 
 
 def register(plan):
@@ -57,8 +56,6 @@ def _register(plan):
         torch.utils.generate_methods_for_privateuse1_backend(
             for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
         )
-        if target == "cpu":
-            kept.append(sibling("_host").install(core))
         ways = core.register(os.environ.get("FLAGOS_BACKEND_CONFIG") or None)
         sibling("_dlpack").install(core)
         core.dispatch_log(os.environ.get("FLAGOS_DISPATCH_LOG") or None)
