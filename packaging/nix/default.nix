@@ -15,6 +15,7 @@ let
       source = import ./source.nix { inherit lib root; };
       torchfl = import ./torchfl.nix { inherit pkgs source; };
       wheel = import ./wheel.nix { inherit lib pkgs torchfl; };
+      plugin = import ./plugin.nix { inherit pkgs source; };
       pythonEnv = import ./python-env.nix { inherit lib pkgs; };
 
       # NAME-VENDOR for each vendor.
@@ -24,6 +25,7 @@ let
       packages =
         each "wheel" wheel.real
         // each "skeleton-wheel" wheel.skeleton
+        // each "plugin" (manifest: plugin (wheel.real manifest))
         // each "python-env" (manifest: pythonEnv (wheel.real manifest))
         // {
           inherit torchfl;

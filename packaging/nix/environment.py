@@ -4,7 +4,8 @@ laid there, and nothing is written."""
 import os
 import sys
 
-import torch_fl
+import torch_fl  # before torch
+# isort: split
 import torch
 
 env = os.path.realpath(sys.argv[1])

@@ -46,15 +46,24 @@ headers=$(python3 -I -c 'import sysconfig; print(sysconfig.get_path("include"))'
 [ -f "$headers/Python.h" ] || die "no Python.h in $headers: install Python's C headers"
 
 programs=() # "name path"
-find_program() { # NAME [PATH]: adds it where it is
-    local found=${2:-$(PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH type -P "$1" || true)}
-    if [ -x "$found" ]; then printf '%s %s\n' "$1" "$(realpath "$found")"; fi
+find_program() { # NAME -> its path, where it is there; the system's own before others
+    PATH=/usr/bin:/bin:/usr/sbin:/sbin:$PATH type -P "$1" || true
 }
 need() { # NAME [PATH]
-    local line
-    line=$(find_program "$@")
-    [ -n "$line" ] || die "$1 is not installed"
-    programs+=("$line")
+    local found=${2:-$(find_program "$1")}
+    [ -x "$found" ] || die "$1 is not installed"
+    programs+=("$1 $found")
+}
+checked() { # lines: refuses what JSON would have to escape
+    local text
+    text=$(cat)
+    case $text in *[\"\\]*) die "a path with a quote or a backslash: $text" ;; esac
+    printf '%s\n' "$text"
+}
+real() { # lines "name path" -> the same without links
+    local names=() paths=() name path
+    while read -r name path; do names+=("$name") && paths+=("$path"); done
+    paste -d' ' <(printf '%s\n' "${names[@]}") <(realpath -- "${paths[@]}")
 }
 for name in bash sh awk basename cat chmod cmp comm cp cut date diff dirname echo env expr false find grep gzip head id \
     install join ln ls mkdir mktemp mv nproc printf pwd readlink realpath rm rmdir sed seq sha256sum sleep sort stat tail \
@@ -64,6 +73,8 @@ for name in bash sh awk basename cat chmod cmp comm cp cut date diff dirname ech
 done
 for name in rustc cargo rustdoc rustfmt cargo-fmt cargo-clippy clippy-driver; do need "$name" "$sysroot/bin/$name"; done
 need python3 "$python"
+
+mapfile -t programs < <(printf '%s\n' "${programs[@]}" | real | checked)
 
 # What the programs take in: the compiler proper, the start files, the C library, Rust's own and Python's headers.
 files=()
@@ -83,20 +94,15 @@ fi
 
 # --- as JSON ------------------------------------------------------------------------------------------------------
 
-json_records() { # lines "name path" -> [{name, path, sha256}]
-    local name path
-    local first=
-    while read -r name path; do
-        printf '%s\n      { "name": "%s", "path": "%s", "sha256": "%s" }' "$first" "$name" "$path" "$(sum "$path")"
-        first=,
+json_records() { # lines "name path" -> {name, path, sha256}, …
+    local names=() paths=() sums=() name path index separator=
+    while read -r name path; do names+=("$name") && paths+=("$path"); done
+    mapfile -t sums < <(sha256sum -- "${paths[@]}" | cut -d' ' -f1)
+    for index in "${!names[@]}"; do
+        printf '%s\n      { "name": "%s", "path": "%s", "sha256": "%s" }' \
+            "$separator" "${names[index]}" "${paths[index]}" "${sums[index]}"
+        separator=,
     done
-}
-sum() { sha256sum "$1" | cut -d' ' -f1; }
-checked() { # lines: refuses what JSON would have to escape
-    local text
-    text=$(cat)
-    case $text in *[\"\\]*) die "a path with a quote or a backslash: $text" ;; esac
-    printf '%s\n' "$text"
 }
 
 mkdir -p "$output"
@@ -113,11 +119,11 @@ trap 'rm -f "$draft"' EXIT
         first=,
     done
     printf '\n  ],\n  "programs": ['
-    printf '%s\n' "${programs[@]}" | checked | json_records
+    printf '%s\n' "${programs[@]}" | json_records
     printf '\n  ],\n  "files": ['
     for file in "${files[@]}"; do
-        if [ -f "$file" ]; then echo "file $(realpath "$file")"; fi
-    done | sort -u | checked | json_records
+        if [ -f "$file" ]; then echo "file $file"; fi
+    done | real | sort -u | checked | json_records
     printf '\n  ],\n  "extra": {'
     first=
     for package in cargo-nextest cargo-deny nixpkgs-fmt deadnix statix {aarch64,x86_64}-linux-gnu-gcc; do
@@ -125,10 +131,14 @@ trap 'rm -f "$draft"' EXIT
         *-linux-gnu-gcc) names=() && for tool in gcc g++ ld ar as; do names+=("${package%gcc}$tool"); done ;;
         *) names=("$package") ;;
         esac
-        lines=$(for name in "${names[@]}"; do find_program "$name"; done)
+        lines=
+        for name in "${names[@]}"; do
+            path=$(find_program "$name")
+            if [ -n "$path" ]; then lines+="$name $path"$'\n'; fi
+        done
         if [ -z "$lines" ]; then continue; fi
         printf '%s\n    "%s": [' "$first" "$package"
-        checked <<<"$lines" | json_records
+        printf '%s' "$lines" | real | checked | json_records
         printf '\n    ]'
         first=,
     done

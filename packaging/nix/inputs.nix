@@ -97,8 +97,21 @@ in
     ${lib.concatMapStrings (input: link input + words input.role (pathOf input)) all}'';
   # The torch that the wheel meets, with what is installed beside it, as words of shell.
   company = map (input: if isMade input then pathOf input else "${fetch input (nameOf input)}") (
-    builtins.filter (input: input.role == "with" || builtins.elem "--front" options.${input.role}) all
+    builtins.filter (input: input.role == "with" || builtins.elem "--front" options.${input.role}) (if unknown == [ ] then all else [ ])
   );
+
+  # The torch whose core a process runs on, likewise; none where the manifest names none.
+  compiledAgainst =
+    let
+      role = if torch.swap == "core" || torch.front == "vendor" then "torch" else "front";
+      found = builtins.filter (input: input.role == role) all;
+    in
+    if found == [ ] then
+      ""
+    else if isMade (builtins.head found) then
+      pathOf (builtins.head found)
+    else
+      "${fetch (builtins.head found) (nameOf (builtins.head found))}";
 
   # Why there is nothing to give, where that is so.
   refusal =

@@ -66,6 +66,7 @@ let
       {
         passthru = about // {
           inherit arch python;
+          inherit (vendor.says.torch) release;
           vendor = vendor.name;
         };
       }
@@ -94,16 +95,17 @@ let
       inputs = import ./inputs.nix { inherit lib pkgs; } {
         inherit arch parts python vendor;
       };
-      refusal = pkgs.writeText "refusal" inputs.refusal;
+      refusal = if inputs.refusal == null then null else pkgs.writeText "refusal" inputs.refusal;
       about = {
         # Shell words: the torch that it meets, with what else is installed beside it.
-        inherit (inputs) company;
-        inherit parts;
+        inherit (inputs) company compiledAgainst;
+        inherit parts refusal;
+        defines = vendor.says.torch.defines or [ ];
       };
     in
     build "wheel" vendor python arch about
       (
-        if inputs.refusal == null then inputs.shell else "cat ${refusal} >&2; exit 1"
+        if refusal == null then inputs.shell else "cat ${refusal} >&2; exit 1"
       )
       plainly;
 

@@ -6,7 +6,6 @@ Prints a line a step. A machine without Nix, or one that cannot make a sandbox, 
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -124,7 +123,8 @@ def edits(flake):
         need(flake.derivations() == before, "a document builds something anew")
     with edited("vendor-manifests/lists/flag-gems.txt", "aipu", "aipu\naipu2"):
         after = flake.derivations()
-    need(all(before[name] != after[name] for name in before), "a shared list does not count for all")
+    same = [name for name in before if before[name] == after[name] and not name.startswith("plugin-")]
+    need(not same, f"a shared list does not count for {same}")
 
 
 def edited_build(flake):

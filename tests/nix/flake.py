@@ -21,7 +21,7 @@ class NotRun(Exception):
 
 
 def run(*words, check=True, **options):
-    done = subprocess.run([str(word) for word in words], text=True, capture_output=True, **options)
+    done = subprocess.run([str(word) for word in words], check=False, text=True, capture_output=True, **options)
     if check and done.returncode != 0:
         raise Failed(f"{' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done
