@@ -14,12 +14,12 @@ let
       name = "crate-${id}.tar.gz";
     in
     if tools.crates ? ${id} then
-      builtins.path
+    # Not `builtins.path`: later versions of Nix refuse it outside of the flake.
+      builtins.fetchurl
         {
           inherit name;
-          path = tools.crates.${id};
+          url = "file://${tools.crates.${id}}";
           sha256 = package.checksum;
-          recursive = false;
         }
     else
       requireFile {
