@@ -60,6 +60,7 @@ struct Aliases {
     }
   }
   C10_NOINLINE ~Aliases() = default;
+  Aliases(const Aliases&) = delete;  // a list of references to `tensors` goes to the kernel
   Tensor* original(const TensorImpl*) { return nullptr; }
 };
 template <>
@@ -129,7 +130,7 @@ struct RefRet {
   template <class Args>
   static R map(Frame&, Args& args, R r) {
     Tensor* found = nullptr;
-    std::apply([&](auto&... a) { ((found = found ? found : a.original(r.unsafeGetTensorImpl())), ...); }, args);
+    args.each([&](auto& a) { found = found ? found : a.original(r.unsafeGetTensorImpl()); });
     TORCH_INTERNAL_ASSERT(found, "flagos: a kernel returned a reference to none of its arguments");
     return *found;
   }
@@ -155,6 +156,21 @@ struct Ret<std::tuple<Ts...>> {
   }
 };
 
+// The arguments of one call. Not a std::tuple, which would move them into their places.
+template <size_t I, class T>
+struct Slot {
+  Arg<T> arg;
+};
+template <class Index, class... A>
+struct Slots;
+template <size_t... I, class... A>
+struct Slots<std::index_sequence<I...>, A...> : Slot<I, A>... {
+  template <class F>
+  void each(F&& f) {
+    (f(static_cast<Slot<I, A>&>(*this).arg), ...);
+  }
+};
+
 template <class Signature>
 struct Typed;
 template <class R, class... A>
@@ -173,13 +189,13 @@ struct Typed<R(A...)> final : c10::OperatorKernel {
   template <size_t... I>
   R relay(std::index_sequence<I...>, A... args) const {
     Frame frame;
-    std::tuple<Arg<A>...> shown{Arg<A>(frame, std::forward<A>(args), k.plan->kinds[I])...};
+    Slots<std::index_sequence<I...>, A...> shown{{Arg<A>(frame, std::forward<A>(args), k.plan->kinds[I])}...};
     frame.check_mixed(*k.plan);
     if constexpr (std::is_void_v<R>) {
-      op.redispatch(k.keys, std::get<I>(shown).get()...);
+      op.redispatch(k.keys, static_cast<Slot<I, A>&>(shown).arg.get()...);
       if (k.plan->writes) frame.sync();
     } else {
-      R r = op.redispatch(k.keys, std::get<I>(shown).get()...);
+      R r = op.redispatch(k.keys, static_cast<Slot<I, A>&>(shown).arg.get()...);
       if (k.plan->writes) frame.sync();
       return Ret<R>::map(frame, shown, static_cast<R&&>(r));
     }
