@@ -167,7 +167,8 @@ class Sim:
 
     key = "SIM"
 
-    def __init__(self, folder, swap, python=sys.executable):
+    def __init__(self, folder, swap, python=sys.executable, more=()):
+        """`more` are further words for `torchfl build`."""
         self.folder = Path(folder)
         text = (REPOSITORY / "vendor-manifests" / "sim.toml").read_text()
         for core, extra in EXTRA.items() if swap == "extra" else ():
@@ -181,7 +182,7 @@ class Sim:
         self.sdk = out / "opt" / "sim"
         vendor, stock = next((out / "vendor").glob("*.whl")), next((out / "stock").glob("*.whl"))
         words = ["--manifest", manifest, "--torch", vendor, "--front", stock, "--sdk-root", self.sdk]
-        run(program("torchfl"), "build", *words, "-o", out / "dist")
+        run(program("torchfl"), "build", *words, *more, "-o", out / "dist")
         self.site = new_venv(self.folder / "venv", python)
         for wheel in (stock, next((out / "dist").glob("*.whl"))):
             unpack(wheel, self.site)
@@ -200,7 +201,7 @@ def run(*words):
 
 def program(name):
     """One of our programs, as `make boot` built it."""
-    path = REPOSITORY / "target" / "release" / name
+    path = Path(os.environ.get("TORCH_FL_BIN") or REPOSITORY / "target" / "release").resolve() / name
     assert path.exists(), f"{path} is missing: cargo build --release"
     return path
 

@@ -131,8 +131,22 @@ pub struct Provided {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plugin {
-    /// Its path in `torch_fl/`. It is opened after torch.
+    /// Its path in `torch_fl/`. It is loaded after torch.
     pub library: String,
+    /// The minor release of torch that it is built for, `2.13`. Like the rest it is not there where the library does
+    /// not say what it is built for: then it is opened, and no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub torch: Option<String>,
+    /// The interpreter that it is built for, `cp311`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub python: Option<String>,
+    /// The dispatch key underneath, `cuda`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// What it reaches by name in libraries that are open already, by logical name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<BTreeMap<String, tests::RuntimeName>>"))]
+    pub runtime: Option<BTreeMap<String, torchfl_manifest::RuntimeName>>,
 }
 
 /// The platform, for what runs on it: `torch_fl.boot_info()` shows it.

@@ -88,6 +88,18 @@ pub enum Error {
     TorchGiven { manifest: String },
     #[error("{plugin} belongs to one Python, and nobody says which", plugin = .plugin.display())]
     PluginPython { plugin: PathBuf },
+    #[error("{plugin} does not say what it was built for", plugin = .plugin.display())]
+    PluginSilent { plugin: PathBuf },
+    #[error("{plugin}: what it says of itself cannot be read", plugin = .plugin.display())]
+    PluginSection { plugin: PathBuf, source: serde_json::Error },
+    #[error("{plugin} is built for {what} {found}, and the wheel is for {wanted}", plugin = .plugin.display())]
+    PluginFor { plugin: PathBuf, what: &'static str, found: String, wanted: String },
+    #[error("the plugin of {folder} cannot be built:\n{message}", folder = .folder.display())]
+    PluginBuild { folder: PathBuf, message: String },
+    #[error("{manifest} stands on the core of the torch that is met, and no such torch is given")]
+    PluginFront { manifest: String },
+    #[error("{folder} has no Python.h", folder = .folder.display())]
+    NoPythonHeader { folder: PathBuf },
     #[error("`{version}` says skeleton, and nothing that the wheel is made of is one")]
     SaysSkeleton { version: String },
     #[error("{manifest} is for several machines, and nobody says for which")]
@@ -149,6 +161,12 @@ impl Error {
             Self::PluginPython { .. } => "E-BLD-052",
             Self::SaysSkeleton { .. } => "E-BLD-053",
             Self::NoArch { .. } => "E-BLD-054",
+            Self::PluginSilent { .. } => "E-BLD-060",
+            Self::PluginSection { .. } => "E-BLD-061",
+            Self::PluginFor { .. } => "E-BLD-062",
+            Self::PluginBuild { .. } => "E-BLD-063",
+            Self::PluginFront { .. } => "E-BLD-064",
+            Self::NoPythonHeader { .. } => "E-BLD-065",
             Self::Audit(error) => error.code(),
         }
     }
@@ -232,6 +250,12 @@ impl Error {
                 "leave --torch out; --front names the torch that the wheel will meet".into()
             }
             Self::PluginPython { .. } => "say it: --python cp311, or --front".into(),
+            Self::PluginSilent { .. } | Self::PluginSection { .. } | Self::PluginFor { .. } => {
+                "build it for this wheel: --plugin-from-source DIR".into()
+            }
+            Self::PluginBuild { .. } => "it takes Cargo and a C++20 compiler; their words are above".into(),
+            Self::PluginFront { .. } => "give --front that torch: it is compiled against its headers".into(),
+            Self::NoPythonHeader { .. } => "give --python-include the headers of that Python".into(),
             Self::SaysSkeleton { .. } => "take another local version or SDK version".into(),
             Self::NoArch { .. } => "give --front the torch that the wheel will meet".into(),
             Self::NoSuchPart { .. } => "the part that can lack one is torch".into(),

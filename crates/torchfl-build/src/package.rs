@@ -6,6 +6,13 @@ pub(crate) const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/p
 /// The `.pth` file of `torchfl activate`.
 pub const ACTIVATE: &str = include_str!("../../../wheels/torch_fl/activate.pth");
 
+/// The package whose entry point registers the device on a bare `import torch`, and its one file.
+pub(crate) const AUTOLOAD: (&str, &str) =
+    ("_torch_fl_autoload/__init__.py", include_str!("../../../wheels/_torch_fl_autoload/__init__.py"));
+
+/// The entry point itself.
+pub(crate) const ENTRY_POINTS: &str = "[torch.backends]\ntorch_fl = _torch_fl_autoload:register\n";
+
 /// Our own licence, as an expression.
 pub(crate) const EXPRESSION: &str = "Apache-2.0";
 

@@ -13,6 +13,7 @@ use torchfl_wheel::{Metadata, MetadataVersion, Requirement, Version, WheelName};
 
 use crate::build_json::{BuildJson, Input};
 use crate::licences::{self, Licence};
+use crate::plugin::PluginSource;
 use crate::requires::{self, Wanted};
 use crate::start::{Start, start};
 use crate::steps::{self, Facts};
@@ -33,6 +34,8 @@ pub struct Request {
     pub front: Option<PathBuf>,
     /// The plugin's library.
     pub plugin: Option<PathBuf>,
+    /// The plugin's source, to build it from where no library is given.
+    pub plugin_source: Option<PluginSource>,
     /// `cp311`; by default the vendor's torch says it, or the one that is met.
     pub python: Option<String>,
     /// The SDK's place on the target machine.
@@ -77,6 +80,7 @@ impl Request {
             torch,
             front: None,
             plugin: None,
+            plugin_source: None,
             python: None,
             sdk_root: None,
             local: None,
@@ -140,8 +144,8 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let start = start(request)?;
     let (shims, mut notes) = shim::resolve(request, &start)?;
     let generated = shim::libraries(&shims, request, &start)?;
-    let Start { torch, version, python, resolved, front, skeletons, chosen, mut libraries, plugin, .. } =
-        start;
+    let Start { torch, version, python, resolved, front, skeletons, chosen, mut libraries, .. } = start;
+    let (plugin, built_for) = (start.plugin, start.built_for);
     opened_from_front(&resolved, front.as_ref().map(|(front, _)| front))?;
     libraries.extend(generated.libraries);
     libraries.sort_by(|one, other| one.name.cmp(&other.name));
@@ -149,10 +153,9 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     notes.splice(0..0, self::notes(request, &torch));
 
     let bound = libraries.iter().chain(&plugin).any(|l| l.python);
-    let with_plugin: Vec<Library> = libraries.iter().chain(&plugin).cloned().collect();
     let bound = bound.then(|| python.ok_or_else(|| no_python(request))).transpose()?;
     let (python_tag, abi) = bound.as_deref().map_or(("py3", "none"), |python| (python, python));
-    let platform = tag::platform(&resolved, &with_plugin)?;
+    let platform = tag::platform(&resolved, &libraries, plugin.as_ref(), &mut notes)?;
     let name = WheelName::new("torch_fl", version_of(&resolved)?, python_tag, abi, &platform)?;
 
     let overlay = overlay::differing(&torch, front.as_ref().map(|(front, _)| front))?;
@@ -165,13 +168,18 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let triton = requires::triton(resolved.triton.as_ref(), &vendor_requires, &said_by)?;
     let mut allowed = Vec::new();
     let licence_files = licence_files(&torch, request, &mut allowed)?;
-    let inputs = inputs(request, &torch, &version, front.as_ref(), &chosen, &overlay)?;
+    let mut inputs = inputs(request, &torch, &version, front.as_ref(), &chosen, &overlay)?;
+    if let Some(path) = &start.plugin_path {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        inputs.push(Input { role: "plugin".into(), name, sha256: tree::sha256_file(path)? });
+    }
     let build_json = steps::resolve(Facts {
         resolved: &resolved,
         version: &version,
         torch: &torch,
         libraries: &libraries,
         plugin: plugin.as_ref(),
+        built_for: built_for.as_ref(),
         requires: &requires,
         python: bound.map(|python| python.replacen("cp", "cpython-", 1)),
         overlay: !overlay.is_empty(),
@@ -222,7 +230,8 @@ fn notes(request: &Request, torch: &Tree) -> Vec<String> {
     let plugin = "no plugin given: the wheel carries none, and the `flagos` device is not registered";
     let front = "no --front given: all of the fork's headers are bundled, not only those that differ";
     let headers = request.front.is_none() && !torch.is_nothing();
-    let said = [(request.plugin.is_none(), plugin), (headers, front)];
+    let without = request.plugin.is_none() && request.plugin_source.is_none();
+    let said = [(without, plugin), (headers, front)];
     said.into_iter().filter(|(missing, _)| *missing).map(|(_, note)| note.to_owned()).collect()
 }
 
@@ -317,10 +326,6 @@ fn inputs(
             ["torch/include/", "torch/share/cmake/"].iter().flat_map(|f| front.below(f)).collect();
         let compared = compared.into_iter().chain(["torch/version.py"]);
         inputs.push(input("front", &name(front, version), front.sha256(compared)?));
-    }
-    if let Some(path) = &request.plugin {
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        inputs.push(input("plugin", &file, tree::sha256_file(path)?));
     }
     Ok(inputs)
 }

@@ -174,7 +174,7 @@ fn gap(soname: &str, request: &Request, start: &Start) -> Result<Wanted, Error> 
     let gap = torchfl_audit::core_gap(&GapRequest {
         vendor: start.torch.path.clone(),
         stock,
-        plugin: request.plugin.clone(),
+        plugin: start.plugin_path.clone(),
         scratch: request.scratch.clone(),
         threads: request.threads,
     })?;

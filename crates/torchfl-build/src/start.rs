@@ -1,12 +1,13 @@
 //! What a build starts from: the manifest, resolved for this torch, and the files that it names.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use torchfl_elf::{Edit, FileAt, Tag};
 use torchfl_manifest::{Front, Resolved, SearchTag, Swap};
 
+use crate::plugin::{self, BuiltFor, Plugin};
 use crate::{Error, Library, Request, Tree, VersionPy, libraries, skeleton, tag};
 
 /// What a plan starts from: the manifest for this torch, and the files that it names.
@@ -26,6 +27,10 @@ pub(crate) struct Start {
     pub chosen: BTreeMap<String, String>,
     pub libraries: Vec<Library>,
     pub plugin: Option<Library>,
+    /// What the plugin says that it was built for.
+    pub built_for: Option<BuiltFor>,
+    /// Where its file is: given, or built just now.
+    pub plugin_path: Option<PathBuf>,
 }
 
 /// Reads what a build is made of.
@@ -56,8 +61,32 @@ pub(crate) fn start(request: &Request) -> Result<Start, Error> {
     let edit = Edit::Set { tag: elf_tag(&resolved), value: resolved.bundle.search_path_value() };
     let chosen = libraries::select(&resolved, &torch)?;
     let libraries = libraries::prepare(&chosen, &torch, &edit, &request.scratch, request.threads)?;
-    let plugin = request.plugin.as_deref().map(|path| plugin(path, &resolved)).transpose()?;
-    Ok(Start { torch, version, python, resolved, front, skeletons, edit, chosen, libraries, plugin })
+    let plugin_path = match (&request.plugin, &request.plugin_source) {
+        (None, Some(source)) => {
+            let headers = plugin::headers(&resolved, &torch, front.as_ref().map(|(front, _)| front))?;
+            Some(plugin::build(source, headers, &resolved, &request.scratch)?)
+        }
+        (given, _) => given.clone(),
+    };
+    let own = plugin_edit(&resolved);
+    let plugin = plugin_path.as_deref().map(|path| plugin::read(path, &resolved, python.as_deref(), &own));
+    let (plugin, built_for) =
+        plugin.transpose()?.map_or((None, None), |Plugin { library, built_for }| (Some(library), built_for));
+    let python = python.or_else(|| built_for.as_ref().map(|built| built.python.clone()));
+    Ok(Start {
+        torch,
+        version,
+        python,
+        resolved,
+        front,
+        skeletons,
+        edit,
+        chosen,
+        libraries,
+        plugin,
+        built_for,
+        plugin_path,
+    })
 }
 
 /// The vendor's torch, and what its `version.py` says; nothing, where nothing is taken of one.
@@ -142,12 +171,8 @@ fn served(resolved: &Resolved) -> Result<(), Error> {
 }
 
 /// The plugin finds the bundle's libraries open; its own path names only their folder, never a build machine's.
-fn plugin(path: &Path, resolved: &Resolved) -> Result<Library, Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let file = FileAt::open(path)?;
-    let value = format!("$ORIGIN:$ORIGIN/../{}", resolved.bundle.dir);
-    let edit = Edit::Set { tag: elf_tag(resolved), value };
-    libraries::planned(&name, &path.to_string_lossy(), Arc::new(file), &edit)
+fn plugin_edit(resolved: &Resolved) -> Edit {
+    Edit::Set { tag: elf_tag(resolved), value: format!("$ORIGIN:$ORIGIN/../{}", resolved.bundle.dir) }
 }
 
 /// The machine that the wheel is for: that of a torch, else the plugin's, else the only one that there is.

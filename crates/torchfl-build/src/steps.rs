@@ -6,6 +6,7 @@ use torchfl_manifest::resolve::{self, OpenFrom};
 use torchfl_manifest::{Front, Resolved, Status, Swap};
 
 use crate::build_json::{self, BuildJson, Input};
+use crate::plugin::{BuiltFor, minor};
 use crate::{Error, Library, SCHEMA, Tree, VersionPy, package};
 
 /// What the steps are made of.
@@ -15,6 +16,8 @@ pub(crate) struct Facts<'a> {
     pub torch: &'a Tree,
     pub libraries: &'a [Library],
     pub plugin: Option<&'a Library>,
+    /// What the plugin says that it was built for.
+    pub built_for: Option<&'a BuiltFor>,
     pub requires: &'a BTreeMap<String, Vec<String>>,
     /// The cache tag that the wheel is bound to.
     pub python: Option<String>,
@@ -96,13 +99,25 @@ pub(crate) fn resolve(from: Facts<'_>) -> Result<BuildJson, Error> {
         env: resolved.env.clone(),
         caches: if resolved.torch.swap == Swap::Core { owned(&caches) } else { BTreeMap::new() },
         overlay: from.overlay.then(|| "overlay".to_owned()),
-        plugin: from.plugin.map(|l| build_json::Plugin { library: format!("lib/{}", l.name) }),
+        plugin: from.plugin.map(|library| plugin(library, from.built_for, resolved)),
         // The proof fills it in.
         assumed: Vec::new(),
         allow_unlicensed: from.allowed,
         allow_unresolved: Vec::new(),
         audit: audit(resolved),
     })
+}
+
+/// The plugin. One that does not say what it was built for is a library that the bootstrap opens, and no more.
+fn plugin(library: &Library, built_for: Option<&BuiltFor>, resolved: &Resolved) -> build_json::Plugin {
+    build_json::Plugin {
+        library: format!("lib/{}", library.name),
+        torch: built_for.map(|built| minor(&built.torch).to_owned()),
+        python: built_for.map(|built| built.python.clone()),
+        target: built_for.map(|built| built.target.clone()),
+        runtime: built_for
+            .map(|_| resolved.runtime.as_ref().map(|runtime| runtime.names.clone()).unwrap_or_default()),
+    }
 }
 
 /// What whoever installs the wheel should know.

@@ -8,12 +8,20 @@ use crate::{Error, Library};
 const OLDEST: (u32, u32) = (2, 17);
 
 /// `manylinux_2_28_x86_64`; an error if a library is for another machine, or asks for more than the manifest allows.
-pub(crate) fn platform(resolved: &Resolved, libraries: &[Library]) -> Result<String, Error> {
+///
+/// The ceiling is one on what is bundled. A plugin is compiled by whoever builds the wheel: where its compiler's glibc
+/// is newer, the tag says so, and a note.
+pub(crate) fn platform(
+    resolved: &Resolved,
+    libraries: &[Library],
+    plugin: Option<&Library>,
+    notes: &mut Vec<String>,
+) -> Result<String, Error> {
     let ceiling = resolved.target.glibc;
     // A wheel is for one machine: the vendor's wheel says which, or the manifest has one only.
     let arch = resolved.target.arch.first().map_or("", |arch| arch.as_str());
     let mut floor = OLDEST;
-    for library in libraries {
+    for library in libraries.iter().chain(plugin) {
         if self::arch(&library.facts.machine.to_string()) != arch {
             return Err(Error::Machine {
                 library: library.name.clone(),
@@ -22,8 +30,12 @@ pub(crate) fn platform(resolved: &Resolved, libraries: &[Library]) -> Result<Str
             });
         }
         let Some(needed) = library.glibc else { continue };
-        if ceiling.is_some_and(|ceiling| needed > ceiling) {
-            return Err(above(library, needed, ceiling.unwrap_or(needed)));
+        if let Some(ceiling) = ceiling.filter(|ceiling| needed > *ceiling) {
+            let error = above(library, needed, ceiling);
+            if plugin.is_none_or(|plugin| !std::ptr::eq(plugin, library)) {
+                return Err(error);
+            }
+            notes.push(format!("{error}: the wheel is for glibc {}.{}", needed.0, needed.1));
         }
         floor = floor.max(needed);
     }

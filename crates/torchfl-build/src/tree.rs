@@ -139,6 +139,14 @@ impl Tree {
         self.files.keys().map(String::as_str)
     }
 
+    /// The folder that holds `torch/`; a wheel has none.
+    pub(crate) fn site(&self) -> Option<&Path> {
+        match &self.store {
+            Store::Folder(site) => Some(site),
+            Store::Nothing | Store::Wheel(_) => None,
+        }
+    }
+
     /// A small file's content.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, Error> {
         match &self.store {

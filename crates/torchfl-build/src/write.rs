@@ -68,6 +68,10 @@ impl Plan {
         if let Some(plugin) = &self.parts.plugin {
             entries.push(plugin.content.entry(format!("torch_fl/lib/{}", plugin.name)));
         }
+        if self.registers() {
+            let (path, text) = package::AUTOLOAD;
+            entries.push(Entry::bytes(path, text));
+        }
         for path in &self.overlay {
             entries.push(self.copied(path.replacen("torch/", "torch_fl/overlay/", 1), path));
         }
@@ -78,11 +82,19 @@ impl Plan {
             format!("{info}/WHEEL"),
             WheelFile::new(&self.parts.name, generator, false).render()?,
         ));
+        if self.registers() {
+            entries.push(Entry::bytes(format!("{info}/entry_points.txt"), package::ENTRY_POINTS));
+        }
         entries.push(Entry::bytes(format!("{info}/licenses/LICENSE"), package::LICENSE));
         for licence in &self.parts.licence_files {
             entries.push(self.copied(format!("{info}/licenses/{}", licence.to), &licence.from));
         }
         Ok(entries)
+    }
+
+    /// Whether a plugin is inside that registers the device.
+    fn registers(&self) -> bool {
+        self.build_json.plugin.as_ref().is_some_and(|plugin| plugin.target.is_some())
     }
 
     /// A small file of the vendor's torch, read when its turn comes.

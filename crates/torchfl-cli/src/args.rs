@@ -78,8 +78,20 @@ pub(crate) struct Build {
     #[arg(long, value_name = "WHEEL|DIR")]
     pub torch: Option<PathBuf>,
     /// The plugin's library; without one the wheel carries none, and says so
-    #[arg(long, value_name = "SO")]
+    #[arg(long, value_name = "SO", help_heading = "The plugin")]
     pub plugin: Option<PathBuf>,
+    /// Build the plugin from this project's source, against the torch whose core the wheel runs on
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with = "plugin",
+        requires = "python_include",
+        help_heading = "The plugin"
+    )]
+    pub plugin_from_source: Option<PathBuf>,
+    /// The folder with the headers (Python.h) of the Python that the wheel is for
+    #[arg(long, value_name = "DIR", requires = "plugin_from_source", help_heading = "The plugin")]
+    pub python_include: Option<PathBuf>,
     /// The Python to build for; by default the one that the vendor's torch was built for, or the one that is met
     #[arg(long, value_name = "TAG", help_heading = "What to build")]
     pub python: Option<String>,
@@ -519,6 +531,15 @@ pub(crate) struct Facade {
     pub folder: PathBuf,
     #[command(flatten)]
     pub python: Python,
+}
+
+/// Where Cargo and rustup keep crates and compilers, whose names must not stay in what is compiled.
+pub(crate) fn rust_homes() -> Vec<PathBuf> {
+    let home = |variable: &str, folder: &str| {
+        let named = std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+        named.or_else(|| std::env::home_dir().map(|home| home.join(folder)))
+    };
+    [home("CARGO_HOME", ".cargo"), home("RUSTUP_HOME", ".rustup")].into_iter().flatten().collect()
 }
 
 /// The C compiler of the environment. An empty `CC` is none, as make has it.

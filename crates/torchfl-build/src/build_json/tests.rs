@@ -33,6 +33,18 @@ pub(crate) struct Open {
     global: bool,
 }
 
+/// A function of a library.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct RuntimeName {
+    /// The library, by its `DT_SONAME`.
+    library: String,
+    /// The function, by its symbol.
+    symbol: String,
+    /// Where one function answers for many names: the number that it takes for this one.
+    argument: Option<i64>,
+}
+
 fn page() -> String {
     let schema = serde_json::to_value(schemars::schema_for!(BuildJson)).unwrap();
     let mut text = format!("{HEAD}\n## Top level\n\n{}", table(&schema));

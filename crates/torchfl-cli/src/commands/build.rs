@@ -28,6 +28,9 @@ pub(crate) fn run(args: Build, screen: &Screen) -> Result<Outcome, Failure> {
         torch: args.torch,
         front: args.front,
         plugin: args.plugin,
+        plugin_source: args.plugin_from_source.zip(args.python_include).map(|(folder, python_include)| {
+            torchfl_build::PluginSource { folder, python_include, hide: crate::args::rust_homes() }
+        }),
         python: args.python,
         sdk_root: args.sdk_root,
         local: args.local,
@@ -163,6 +166,9 @@ fn describe(plan: &Plan) -> String {
         let scope = if open.global { ", global" } else { "" };
         let _ = writeln!(text, "  {} from the {}{shared}{scope}", open.name, from);
     }
+    if let Some(plugin) = &plan.build_json.plugin {
+        let _ = writeln!(text, "\nplugin:\n  {}", line_of(plugin));
+    }
     text += &proved(plan);
     text += "\nrequires:\n";
     for line in &plan.requires {
@@ -171,6 +177,20 @@ fn describe(plan: &Plan) -> String {
     let _ = write!(text, "\n{} headers and CMake files laid over the stock ones", plan.overlay.len());
     let _ = writeln!(text, "\n{} licence files", plan.licences.len());
     text
+}
+
+/// The plugin in a line.
+fn line_of(plugin: &torchfl_build::Plugin) -> String {
+    let names = plugin.runtime.as_ref().map_or(0, std::collections::BTreeMap::len);
+    match (&plugin.torch, &plugin.python, &plugin.target) {
+        (Some(torch), Some(python), Some(target)) => format!(
+            "{} for torch {torch} and {python}, over {target}; {names} names of its runtime",
+            plugin.library
+        ),
+        _ => {
+            format!("{}, which does not say what it is built for: it is opened, and no more", plugin.library)
+        }
+    }
 }
 
 /// What the proof rests on, and which ways to redirect torch it found sound.

@@ -114,8 +114,6 @@ fn build() {
       -q, --quiet                      Print nothing but errors on stderr
           --torch <WHEEL|DIR>          The vendor's torch: a wheel file, or the site-packages folder it
                                        is installed in; none where swap is `none`
-          --plugin <SO>                The plugin's library; without one the wheel carries none, and
-                                       says so
           --front <WHEEL|DIR>          The torch that the wheel will meet; of the fork's headers only
                                        those that differ from its are bundled
           --sdk-root <DIR>             Where the vendor's SDK lies on the target machine; by default the
@@ -128,6 +126,14 @@ fn build() {
                                        dist]
           --dry-run                    Print the plan, and write nothing
       -h, --help                       Print help
+
+    The plugin:
+          --plugin <SO>               The plugin's library; without one the wheel carries none, and says
+                                      so
+          --plugin-from-source <DIR>  Build the plugin from this project's source, against the torch
+                                      whose core the wheel runs on
+          --python-include <DIR>      The folder with the headers (Python.h) of the Python that the
+                                      wheel is for
 
     What to build:
           --python <TAG>

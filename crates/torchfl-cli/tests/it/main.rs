@@ -19,6 +19,7 @@ mod help;
 mod inspect;
 mod options;
 mod patch;
+mod plugin;
 mod refusals;
 mod reproducible;
 mod runtime_only;
