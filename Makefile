@@ -46,7 +46,6 @@ nix-check: $(VENV)/ready
 test-real: $(VENV)/ready
 	cargo build --release --locked
 	$(PY) tests/real/run.py
-	$(PY) tests/plugin/run.py test leak ops
 
 ## plugin     the plugin for each torch, with an environment in target/plugin (TORCH="2.13 2.11"; torch is downloaded)
 plugin: $(VENV)/ready

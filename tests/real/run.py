@@ -35,7 +35,7 @@ def main():
         if shutil.disk_usage(prepare.REAL).free < ROOM << 30:
             print(NO_ROOM.format(ROOM), flush=True)
             tests += ["--deselect", "tests/real/test_audit.py::test_nvidias_wheels_as_files_are_as_good_as_installed"]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", *tests, *sys.argv[1:]]
+    command = [sys.executable, "-m", "pytest", "-q", *tests, *sys.argv[1:]]
     return subprocess.run(command, cwd=prepare.REPOSITORY, env=environ).returncode
 
 
