@@ -170,7 +170,9 @@ mod torch {
                 .flag(format!("-fsanitize={kind}"))
                 .flag("-fno-omit-frame-pointer");
         }
-        let flags = format!("{:?}", build.get_compiler().to_command());
+        // Not the command as a whole: it has the environment in it, which differs from run to run.
+        let compiler = build.get_compiler();
+        let flags = format!("{:?} {:?}", compiler.path(), compiler.args());
         write(&inputs.out.join("flags"), &flags);
         let shim = fs_err::read_dir("shim").unwrap_or_else(|e| fail(&e.to_string()));
         let mut files: Vec<PathBuf> = shim.filter_map(|e| Some(e.ok()?.path())).collect();
