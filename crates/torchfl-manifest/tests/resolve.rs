@@ -46,7 +46,7 @@ fn a_whole_manifest() {
     "host":{"libraries":["libmcblas.so*","libmcruntime.so*"],
     "dlopen":["libsymbol_cu.so"],
     "devices":["/dev/mxcd*"]},
-    "provided":[{"dist":"nvidia-cublas","version":null,"dir":null,"libraries":["libcublas.so.13"]}],
+    "runtime":null,"provided":[{"dist":"nvidia-cublas","version":null,"dir":null,"libraries":["libcublas.so.13"]}],
     "shims":[{"kind":"versioned-forwarder","soname":"libcudart.so.12","forward":{"to":"libsymbol_cu.so","version":"libcudart.so.12"},
     "symbols":{"listed":["cudaMalloc","cudaFree","cudaGraphCreate"]},
     "stubs":{"cudaGraphCreate":801}}],
@@ -56,7 +56,10 @@ fn a_whole_manifest() {
     "target":{"backend":"maca","key":"metax","warp_size":64}},
     "flag_gems":"metax","audit":{"severity":{"AUD-007":"warning"}},
     "ci":{"runner":["mx-8g"],
-    "image":"registry.example/metax:1","container_options":["--device=/dev/mxcd"]},
+    "image":"registry.example/metax:1","container_options":["--device=/dev/mxcd"],
+    "python":[],
+    "tests":[],
+    "artifact":null},
     "inputs":[{"role":"torch","way":"file","login":"the portal","made":null,"files":[{"python":"cp312","arch":"x86_64","name":"torch-2.10.0+metax3.8.1-cp312-cp312-linux_x86_64.whl","sha256":"1111111111111111111111111111111111111111111111111111111111111111"}]},
     {"role":"front","way":"package","package":"torch","version":"2.10.0+cpu","files":[{"python":"cp312","arch":"x86_64","name":null,"sha256":null}]}]}
     "#);

@@ -36,7 +36,7 @@ fn our_wheel() {
     exit: 0
     --- stdout
     torch_fl 2.13.0+sim1.0.skeleton
-      32 files, [SIZE] unpacked
+      35 files, [SIZE] unpacked
       skeleton: for tests, not for Sim sample chip: it comes of torch 2.13.0+cpu.skeleton, torch 2.13.0+sim1.0.skeleton, generated from the manifest
       tag       cp3XX-cp3XX-manylinux_2_XX_[ARCH]
       requires  torch==2.13.0

@@ -89,11 +89,11 @@ fn check_lists_open_facts() {
     insta::assert_snapshot!(Context::new().run("vendor check metax"), @r"
     exit: 1
     --- stdout
-    metax.toml:62: shim[0].symbols: the symbols are not listed: one more in a later bundle goes unnoticed
-    metax.toml:59: shim[0].stub: no stubs: a call of what nobody else defines ends the process
-    metax.toml:85: input[0].file: the file's whole name is not known: it cannot be asked of a mirror
-    metax.toml:85: input[0].sha256: no sum: `torchfl fetch` takes the file only with --sha256 or --allow-unhashed
-    metax.toml:91: input[1].sha256: no sum: `torchfl fetch` takes the file only with --sha256 or --allow-unhashed
+    metax.toml:66: shim[0].symbols: the symbols are not listed: one more in a later bundle goes unnoticed
+    metax.toml:63: shim[0].stub: no stubs: a call of what nobody else defines ends the process
+    metax.toml:89: input[0].file: the file's whole name is not known: it cannot be asked of a mirror
+    metax.toml:89: input[0].sha256: no sum: `torchfl fetch` takes the file only with --sha256 or --allow-unhashed
+    metax.toml:95: input[1].sha256: no sum: `torchfl fetch` takes the file only with --sha256 or --allow-unhashed
     --- stderr
     ");
 }
