@@ -101,12 +101,28 @@ extra
   // {
   inherit lib requireFile runCommand stdenv system;
   stdenvNoCC = stdenv;
+  bashInteractive = host;
   runCommandCC = runCommand;
   fetchPypi = import ./pypi.nix { inherit requireFile; };
   writeText = builtins.toFile;
   mkShell =
     { packages ? [ ] }:
-    runCommand "shell" { nativeBuildInputs = packages; } "mkdir $out";
+    let
+      # What `nix develop` sources then leaves variables unset.
+      lenient = runCommand "shell-stdenv" { } ''
+        mkdir $out
+        echo "stdenv=$stdenv; source $stdenv/setup; set +u" > $out/setup
+      '';
+    in
+    derivation {
+      inherit sums system;
+      name = "shell";
+      builder = path "bash";
+      args = [ "-c" "source $stdenv/setup && mkdir $out" ];
+      stdenv = lenient;
+      outputs = [ "out" ];
+      nativeBuildInputs = packages;
+    };
 
   cargo = host;
   clippy = host;
